@@ -18,6 +18,7 @@ static const char *const class_titles[] = {
     [CLASS_UPDATE] = "Updates",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
+    [CLASS_LOOP] = "Loops repeated at run time",
     [CLASS_ONLINE] = "Softmax and product",
     [CLASS_MATMUL] = "Matrix products",
 };
@@ -59,6 +60,10 @@ static const char *const class_docs[] = {
         "copied from `x`, or is there already: where nothing reads `x` any more, and where an "
         "output is bound to the address of the input that it updates "
         "([in place](design/updates.md)).",
+    [CLASS_LOOP] =
+        "What `loop` makes of a number of steps that is a dim, as printed graphs have it. What "
+        "depends on a `loop_carry` is computed in every step, and read by its loop alone; "
+        "everything else is computed once. The results of a loop have the same lists.",
     [CLASS_VIEW] = "A view moves no data: the kernel that uses it reads at other places. If a view "
                    "is an output, the kernel that makes the tensor stores it rearranged, or the "
                    "part that a slice leaves. Any other view that is an output is a copy.",

@@ -11,6 +11,14 @@ typedef struct Part {
     DimId begin; /* elements before it */
 } Part;
 
+/* The graph of a sequence that is written, and whether in odd steps. */
+typedef struct SequenceAt {
+    const Sequence *sequence; /* NULL: the graph is no sequence */
+    const SequenceGraph *sub;
+    uint32_t number;
+    bool is_odd;
+} SequenceAt;
+
 typedef struct Writer {
     const ManifestInput *input;
     const Module *module;
@@ -21,7 +29,8 @@ typedef struct Writer {
     uint32_t n_lines, n_refs;
     size_t line_at;  /* offset of the current line */
     Vec(Part) parts; /* of the graph */
-    bool failed;     /* an error has been reported */
+    SequenceAt at;
+    bool failed; /* an error has been reported */
 } Writer;
 
 bool line_report_limit(Diags *diags, const Source *source, Span at, const char *what, uint32_t n);

@@ -6,12 +6,15 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
+#include "ir/sequence.h"
 #include "plan/plan.h"
 
 typedef struct ManifestInput {
     const Module *module;
-    const Plan *const *plans; /* one per graph of the module, in order; each is scheduled and
-                               * placed */
+    /* Per graph of the module, if it has loops and is cut, else NULL; NULL: none is. */
+    Sequence *const *sequences;
+    const Plan *const *plans; /* one per graph of the module, or per graph that it is cut into, in
+                               * order; each is scheduled and placed */
     const Target *target;
     const char *numerics; /* "strict" or "fast" */
     bool rewrites;        /* whether the graphs were rewritten (--rewrite) */

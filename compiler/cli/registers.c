@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 void registers_note(Cli *cli, const Driver *driver) {
-    for (uint32_t g = 0; g < driver->module->graphs.n; g++) {
+    for (uint32_t g = 0; g < driver->planned->graphs.n; g++) {
         const Plan *plan = driver->plans[g];
         for (uint32_t i = 0; i < plan->launches.n; i++) {
             const Launch *launch = &plan->launches.data[i];

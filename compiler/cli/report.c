@@ -43,13 +43,15 @@ static ReportSide side_of(const PlanCost *cost, const CliSide *times) {
 fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char **text) {
     Arena *arena = driver->arena;
     const DriverOptions *options = &driver->options;
-    uint32_t first = times ? times->graph : 0, n = times ? 1 : driver->module->graphs.n;
+    uint32_t n = driver->planned->graphs.n, first = 0;
+    if (times) first = driver_planned(driver, times->graph, &n);
+    bool has_times = times && n == 1; /* else they are of several plans */
     ReportGraph *graphs = arena_array(arena, ReportGraph, n);
     for (uint32_t i = 0; i < n; i++) {
         LedgerInput priced;
         if (!driver_price(driver, first + i, &priced)) return FUSEC_INPUT;
-        graphs[i] = (ReportGraph){side_of(priced.unfused_cost, times ? &times->before : NULL),
-                                  side_of(priced.cost, times ? &times->after : NULL),
+        graphs[i] = (ReportGraph){side_of(priced.unfused_cost, has_times ? &times->before : NULL),
+                                  side_of(priced.cost, has_times ? &times->after : NULL),
                                   ledger_new(arena, &priced)};
     }
     const char *slash = strrchr(driver->module->source->name, '/');
@@ -164,20 +166,28 @@ static void add_kernel(const Expecting *e, const PlanCost *cost, uint32_t k, Cli
     sum->limit_us += memory > work ? memory : work;
 }
 
-static fusec_status expect(Driver *driver, void *user) {
-    Expecting *e = user;
-    Arena *arena = e->page->cli->arena;
-    const Plan *plan = driver->plans[e->exec->graph];
-    const Card *card = e->card ? e->card : card_of_target(driver->options.target);
-    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, driver->options.dims);
-    const PlanCost *cost = cost_plan(driver->arena, plan, card, dims);
-    e->launches = arena_array(arena, CliExpected, plan->kernels.n);
+/* Adds the launches of a plan. */
+static void expect_plan(Expecting *e, const Plan *plan, const PlanCost *cost) {
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
         if (launch->first < cost->n_init) continue;
         for (uint32_t k = 0; k < launch->n; k++)
             add_kernel(e, cost, launch->first + k, &e->launches[e->n]);
         e->n++;
+    }
+}
+
+static fusec_status expect(Driver *driver, void *user) {
+    Expecting *e = user;
+    const Card *card = e->card ? e->card : card_of_target(driver->options.target);
+    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, driver->options.dims);
+    uint32_t n, n_launches = 0, first = driver_planned(driver, (uint32_t)e->exec->graph, &n);
+    for (uint32_t i = first; i < first + n; i++) n_launches += 2 * driver->plans[i]->launches.n;
+    e->launches = arena_array(e->page->cli->arena, CliExpected, n_launches);
+    for (uint32_t i = first; i < first + n; i++) {
+        const PlanCost *cost = cost_plan(driver->arena, driver->plans[i], card, dims);
+        expect_plan(e, driver->plans[i], cost);
+        if (driver_is_repeated(driver, i)) expect_plan(e, driver->plans[i], cost);
     }
     return FUSEC_OK;
 }

@@ -4,7 +4,8 @@
  * its op's bound of the reference interpreter. A wrong fused program is bisected. What --rewrite
  * made of a graph is compared with the graph as it is written, by the reference of both. With
  * --numerics=fast the fused program need not have the same bits; it is compared with the reference
- * of the whole graph, within bounds that grow from value to value (verify_fast.h). */
+ * of the whole graph, within bounds that grow from value to value (verify_fast.h). Of a graph with
+ * loops each subgraph is verified by itself, a step of a loop with any carried values. */
 #define _XOPEN_SOURCE 700 /* clock_gettime */
 #include "cli/bisect.h"
 #include "cli/exec.h"
@@ -421,12 +422,17 @@ static fusec_status verify_once(Driver *driver, void *user) {
     return status;
 }
 
+/* Whether `name` is the graph, or the graph with loops that it was cut from. */
+static bool is_called(const Graph *graph, const char *name) {
+    return strcmp(graph->name, name) == 0 ||
+           (graph->cut_from && strcmp(graph->cut_from, name) == 0);
+}
+
 static fusec_status verify_graphs(Verification *v) {
     const Module *module = v->probed.module;
     bool is_found = false;
     for (v->graph = 0; v->graph < module->graphs.n; v->graph++) {
-        if (v->cli->graph && strcmp(v->cli->graph, module->graphs.data[v->graph]->name) != 0)
-            continue;
+        if (v->cli->graph && !is_called(module->graphs.data[v->graph], v->cli->graph)) continue;
         is_found = true;
         v->n_chosen = 1;
         for (uint32_t i = 0; i < N_SIZES && v->n_chosen > 0; i++) {
@@ -454,6 +460,7 @@ static fusec_status compile_all(Verification *v) {
                              .target = v->target,
                              .includes = &v->cli->includes,
                              .is_fast = v->cli->is_fast,
+                             .apart = true,
                              .rewrites = v->cli->rewrites};
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     static const char *const forms[] = {"fused", "one kernel per op",

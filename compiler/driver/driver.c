@@ -104,10 +104,11 @@ bool driver_seal(char *artifact, size_t n_bytes) {
 }
 
 static void print_module(Driver *driver, Text *out) {
-    Module shown = *driver->module;
+    const Module *module = driver->planning.n_units ? driver->planned : driver->module;
+    Module shown = *module;
     memset(&shown.graphs, 0, sizeof shown.graphs);
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        Graph *graph = driver->module->graphs.data[i];
+    for (uint32_t i = 0; i < module->graphs.n; i++) {
+        Graph *graph = module->graphs.data[i];
         const Plan *plan = driver->planning.n_units ? driver->planning.units[i].plan : NULL;
         if (plan) graph = explain_fused_graph(driver->arena, driver->strings, plan);
         vec_push(driver->arena, &shown.graphs, graph);
@@ -116,7 +117,7 @@ static void print_module(Driver *driver, Text *out) {
 }
 
 static void print_plans(const Driver *driver, Text *out) {
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+    for (uint32_t i = 0; i < driver->planned->graphs.n; i++) {
         if (i) text_puts(out, "\n");
         plan_print(driver->planning.units[i].plan, out);
     }
@@ -136,8 +137,55 @@ static const char *plan_text(const Driver *driver) {
 
 static const char *dot_text(const Driver *driver) {
     Text text = {.arena = driver->arena};
-    dot_print(driver->arena, driver->plans, driver->module->graphs.n, &text);
+    dot_print(driver->arena, driver->plans, driver->planned->graphs.n, &text);
     return text_str(&text);
+}
+
+/* Cuts the graphs that have loops into graphs without, which are planned. Sets `planned` and
+ * `sequences`. */
+static void cut_loops(Driver *driver) {
+    const Module *module = driver->module;
+    Vec(Str) names = {0};
+    driver->planned = arena_copy(driver->arena, module, sizeof *module);
+    memset(&driver->planned->graphs, 0, sizeof driver->planned->graphs);
+    driver->sequences = arena_array(driver->arena, Sequence *, module->graphs.n);
+    for (uint32_t i = 0; i < module->graphs.n; i++)
+        vec_push(driver->arena, &names, module->graphs.data[i]->name);
+    for (uint32_t i = 0; i < module->graphs.n; i++) {
+        Graph *graph = module->graphs.data[i];
+        if (!graph_has_loops(graph)) {
+            vec_push(driver->arena, &driver->planned->graphs, graph);
+            continue;
+        }
+        Sequence *sequence = sequence_cut(driver->arena, graph, names.data, names.n);
+        for (uint32_t k = 0; k < sequence->graphs.n; k++) {
+            Graph *sub = sequence->graphs.data[k].graph;
+            const char *wrong = graph_verify(sub, driver->scratch);
+            if (wrong) ice(driver->arena, "a subgraph of %s: %s", graph->name, wrong);
+            vec_push(driver->arena, &driver->planned->graphs, sub);
+            vec_push(driver->arena, &names, sub->name);
+        }
+        driver->sequences[i] = sequence;
+    }
+}
+
+uint32_t driver_planned(const Driver *driver, uint32_t graph, uint32_t *n) {
+    uint32_t first = 0;
+    for (uint32_t i = 0; i <= graph; i++) {
+        const Sequence *sequence = driver->sequences[i];
+        if (i) first += *n;
+        *n = sequence ? sequence->graphs.n : 1;
+    }
+    return first;
+}
+
+bool driver_is_repeated(const Driver *driver, uint32_t k) {
+    for (uint32_t i = 0, n; i < driver->module->graphs.n; i++) {
+        uint32_t first = driver_planned(driver, i, &n);
+        if (k < first + n)
+            return driver->sequences[i] && driver->sequences[i]->graphs.data[k - first].count;
+    }
+    return false;
 }
 
 /* The passes. */
@@ -161,6 +209,9 @@ bool check_pass(const Planning *p) {
         const char *wrong = graph_verify(graph, p->scratch);
         if (wrong) ice(p->arena, "the front end made a wrong graph: %s", wrong);
     }
+    if (!driver->options.apart) return true;
+    cut_loops(driver);
+    driver->module = driver->planned;
     return true;
 }
 
@@ -174,6 +225,7 @@ bool legal_pass(const Planning *p) {
 bool manifest_pass(const Planning *p) {
     Driver *driver = p->user;
     ManifestInput input = {.module = driver->module,
+                           .sequences = driver->sequences,
                            .plans = driver->plans,
                            .target = p->target,
                            .numerics = numerics_name(driver->options.is_fast),
@@ -188,8 +240,8 @@ static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes 
 #ifndef NDEBUG
     options.verify = true;
 #endif
-    return codegen_emit(driver->arena, driver->plans, driver->module->graphs.n, options, kind, code,
-                        &driver->diags);
+    return codegen_emit(driver->arena, driver->plans, driver->planned->graphs.n, options, kind,
+                        code, &driver->diags);
 }
 
 bool emit_pass(const Planning *p) {
@@ -356,10 +408,11 @@ static bool make_plans(Driver *driver) {
     Planning *p = &driver->planning;
     const DriverHook *hook = &driver->options.hook;
     bool is_fused = !driver->options.no_fuse;
-    p->n_units = driver->module->graphs.n;
+    cut_loops(driver);
+    p->n_units = driver->planned->graphs.n;
     p->may_hold = is_code(driver->options.kind) ? manifest_may_hold : NULL;
     p->units = arena_array(driver->arena, PlanUnit, p->n_units);
-    for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->module->graphs.data[i];
+    for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->planned->graphs.data[i];
     if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH) || !may_be_code(driver)) return false;
     driver->plans = arena_array(driver->arena, const Plan *, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) {

@@ -11,6 +11,7 @@
 #include "codegen/codegen.h"
 #include "explain/explain.h"
 #include "front/include.h"
+#include "ir/sequence.h"
 #include "pipeline/pipeline.h"
 
 #include <fusec.h>
@@ -42,6 +43,7 @@ typedef struct DriverOptions {
     const char *weights; /* replaces the name of the weights file in the source; or NULL */
     bool no_fuse, explain, explain_json;
     fusec_rewrites rewrites;
+    bool apart;          /* graphs with loops are replaced by what they are cut into */
     bool plans;          /* make plans even for kinds of output that need none */
     const Card *card;    /* the card for which the ledger predicts times; NULL: the target's */
     const int64_t *dims; /* values of dims for the ledger, by symbol, negative if not given; NULL:
@@ -62,8 +64,11 @@ typedef struct Driver {
     const Source *source;
     struct Sema *front; /* the parsed source, not yet checked */
     Module *module;
+    Module *planned;      /* its graphs are planned one by one: those of `module`, those with
+                           * loops cut */
+    Sequence **sequences; /* per graph of `module`; NULL: it has no loops */
     Planning planning;
-    const Plan **plans; /* one per graph; NULL before they are made */
+    const Plan **plans; /* one per graph of `planned`; NULL before they are made */
     const char *manifest;
     CodeBytes code;      /* the output */
     const char *ledger;  /* the ledger as text with options.explain, as JSON with
@@ -86,6 +91,10 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
 /* Compiles driver->module; sets plans, code and ledger. */
 fusec_status driver_build(Driver *driver);
 
+/* Graphs [first, first + n) of `planned` are what graph `graph` of `module` is planned as. */
+uint32_t driver_planned(const Driver *driver, uint32_t graph, uint32_t *n);
+/* Whether planned graph `k` is a step that is repeated: its launches are there twice. */
+bool driver_is_repeated(const Driver *driver, uint32_t k);
 /* After driver_build: predicts the graph's plan and its plan without fusion for options.card at
  * options.dims. False after a diagnostic. */
 bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input);

@@ -87,7 +87,7 @@ static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
 bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
     const DriverOptions *options = &driver->options;
     const Card *card = ledger_card(options);
-    PlanUnit unfused = {.graph = driver->module->graphs.data[graph]};
+    PlanUnit unfused = {.graph = driver->planned->graphs.data[graph]};
     Planning planning = driver->planning;
     planning.mode = MODE_UNFUSED;
     planning.units = &unfused;
@@ -109,7 +109,7 @@ bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
 
 static bool explain(Driver *driver) {
     Text text = {.arena = driver->arena};
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+    for (uint32_t i = 0; i < driver->planned->graphs.n; i++) {
         LedgerInput input;
         if (!driver_price(driver, i, &input)) return false;
         if (i) text_puts(&text, "\n");
@@ -130,7 +130,7 @@ static bool explain_as_json(Driver *driver) {
     jsontext_string(&json, "target", options->target->name);
     jsontext_string(&json, "card", ledger_card(options)->name);
     jsontext_begin(&json, "graphs", '[');
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+    for (uint32_t i = 0; i < driver->planned->graphs.n; i++) {
         LedgerInput input;
         if (!driver_price(driver, i, &input)) return false;
         explain_json(ledger_new(driver->arena, &input), &json);

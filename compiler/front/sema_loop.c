@@ -1,11 +1,19 @@
-/* Loops are unrolled: each step expands the body in a frame of its own, with the index as a number
- * and the carried values of the step before. What a step returns beyond the carried values is
- * collected in lists, an item for each step. */
+/* Loops. A loop of a known number of steps is unrolled: each step expands the body in a frame of
+ * its own, with the index as a number and the carried values of the step before. What a step
+ * returns beyond the carried values is collected in lists, an item for each step.
+ *
+ * A loop whose number of steps is a dim expands its body once, as the step of a loop that is
+ * repeated at run time (ir/loop.h). Its index is a carried scalar. What a step returns beyond the
+ * carried values is a carried tensor with an axis for the steps, of which each updates its own
+ * element. */
 #include "front/sema_state.h"
+#include "ir/loop.h"
 
 typedef struct Loop {
     const Ast *ast;
-    int64_t begin, end, step;
+    DimId begin, end;
+    int64_t step;
+    DimId count; /* of the steps */
     uint32_t n_carried, n_collected;
     Value *carried;       /* of the next step */
     Vec(Value) collected; /* n_collected for each step */
@@ -13,32 +21,48 @@ typedef struct Loop {
 
 /* The steps of a loop. */
 
-static bool eval_bound(Sema *sema, const Ast *ast, const char *what, int64_t *number) {
-    Value value = sema_eval(sema, ast);
-    if (value_const_int(sema, &value, number)) return true;
-    if (value.kind == VALUE_POISON) return false;
+static bool eval_bound(Sema *sema, const Ast *ast, const char *what, Value *value) {
+    *value = sema_eval(sema, ast);
+    if (value->kind == VALUE_INT && value->dim) return true;
+    if (value->kind == VALUE_POISON) return false;
     sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
-               "the %s of a loop must be an integer known while compiling, not %s", what,
-               value_describe(sema, &value));
-    if (value.kind == VALUE_TENSOR)
+               "the %s of a loop must be an integer or a dim expression, not %s", what,
+               value_describe(sema, value));
+    if (value->kind == VALUE_TENSOR)
         diag_help(sema->diags, "No step of a loop depends on data, and none ends it; let steps "
                                "keep a value by `where`.");
-    else if (value.kind == VALUE_INT)
-        diag_help(sema->diags,
-                  "Loops are unrolled: declare the dim as a number, as in `dim T = 512`, or write "
-                  "a scan.");
     return false;
 }
 
-static bool eval_steps(Sema *sema, const AstLoop *ast, Loop *loop) {
-    loop->step = 1;
-    if (!eval_bound(sema, ast->begin, "begin", &loop->begin) ||
-        !eval_bound(sema, ast->end, "end", &loop->end) ||
-        (ast->step && !eval_bound(sema, ast->step, "step", &loop->step)))
-        return false;
-    if (loop->step) return true;
-    sema_error(sema, DIAG_BAD_ARGUMENT, ast->step->span, "the step of a loop must not be 0");
+static bool eval_step(Sema *sema, const Ast *ast, int64_t *step) {
+    Value value = sema_eval(sema, ast);
+    if (value.kind == VALUE_POISON) return false;
+    if (value_const_int(sema, &value, step) && *step) return true;
+    sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
+               "the step of a loop must be an integer other than 0, not %s",
+               value_describe(sema, &value));
     return false;
+}
+
+/* The number of steps where it is known while compiling, at least 0. */
+static bool is_known(const Sema *sema, const Loop *loop, int64_t *begin, int64_t *end) {
+    return dim_is_const(sema->dims, loop->begin, begin) && dim_is_const(sema->dims, loop->end, end);
+}
+
+static bool eval_steps(Sema *sema, const AstLoop *ast, Loop *loop) {
+    Value begin, end;
+    loop->step = 1;
+    if (!eval_bound(sema, ast->begin, "begin", &begin) ||
+        !eval_bound(sema, ast->end, "end", &end) ||
+        (ast->step && !eval_step(sema, ast->step, &loop->step)))
+        return false;
+    loop->begin = begin.dim;
+    loop->end = end.dim;
+    DimId way = loop->step > 0 ? dim_sub(sema->dims, end.dim, begin.dim)
+                               : dim_sub(sema->dims, begin.dim, end.dim);
+    loop->count =
+        way ? dim_ceil_div(sema->dims, way, loop->step > 0 ? loop->step : -loop->step) : DIM_NONE;
+    return true;
 }
 
 /* What is carried into the first step. */
@@ -62,9 +86,8 @@ static void bind(Sema *sema, Str name, Value value, Span span) {
         scope_add(sema->arena, &sema->frame->scope, name, value, span);
 }
 
-static void bind_step(Sema *sema, const AstLoop *ast, const Loop *loop, int64_t index) {
-    bind(sema, ast->index, value_int(dim_const(sema->dims, index), ast->index_span),
-         ast->index_span);
+static void bind_step(Sema *sema, const AstLoop *ast, const Loop *loop, Value index) {
+    bind(sema, ast->index, index, ast->index_span);
     for (uint32_t i = 0; i < ast->carried.n; i++)
         bind(sema, ast->carried.data[i].name, loop->carried[i], ast->carried.data[i].span);
 }
@@ -87,21 +110,33 @@ static bool take_result(Sema *sema, Loop *loop, const Value *result) {
     return true;
 }
 
-static bool run_step(Sema *sema, Loop *loop, int64_t index) {
+/* Expands the body. */
+static bool run_frame(Sema *sema, Loop *loop, Frame *frame, Value index) {
     const AstLoop *ast = loop->ast->loop;
-    Frame frame = {.caller = sema->frame,
+    uint32_t n_errors = sema->diags->n_errors;
+    if (!sema_enter(sema, frame)) return false;
+    bind_step(sema, ast, loop, index);
+    sema_body(sema, &ast->body);
+    if (!frame->has_returned && sema->diags->n_errors == n_errors && !sema->stopped)
+        sema_error(sema, DIAG_MISPLACED, loop->ast->span, "this loop has no `return`");
+    return true;
+}
+
+static Frame frame_of(Sema *sema, const Loop *loop) {
+    return (Frame){.caller = sema->frame,
                    .outer = sema->frame,
-                   .loop = ast,
-                   .index = index,
+                   .loop = loop->ast->loop,
                    .source = sema->frame->source,
                    .call_span = loop->ast->span,
                    .prefix = sema->frame->prefix};
+}
+
+static bool run_step(Sema *sema, Loop *loop, int64_t index) {
+    Frame frame = frame_of(sema, loop);
     uint32_t n_errors = sema->diags->n_errors;
-    if (!sema_enter(sema, &frame)) return false;
-    bind_step(sema, ast, loop, index);
-    sema_body(sema, &ast->body);
-    if (!frame.has_returned && sema->diags->n_errors == n_errors && !sema->stopped)
-        sema_error(sema, DIAG_MISPLACED, loop->ast->span, "this loop has no `return`");
+    frame.index = index;
+    Value number = value_int(dim_const(sema->dims, index), loop->ast->loop->index_span);
+    if (!run_frame(sema, loop, &frame, number)) return false;
     sema_leave(sema);
     return sema->diags->n_errors == n_errors && !sema->stopped &&
            frame.result.kind != VALUE_POISON && take_result(sema, loop, &frame.result);
@@ -138,21 +173,214 @@ static Value loop_value(Sema *sema, Loop *loop) {
     return value;
 }
 
-static bool run_steps(Sema *sema, Loop *loop) {
-    int64_t i = loop->begin, end = loop->end;
+static bool run_steps(Sema *sema, Loop *loop, int64_t begin, int64_t end) {
+    int64_t i = begin;
     for (; loop->step > 0 ? i < end : i > end; i += loop->step)
         if (!run_step(sema, loop, i)) return false;
     return true;
 }
 
+/* Loops that are repeated at run time. */
+
+/* The carried values while the step is expanded. Lists are flat here: a value that is a list of
+ * tensors is carried item by item. */
+typedef struct Repeated {
+    Vec(NodeId) carries, next;
+} Repeated;
+
+static void carry(Sema *sema, Repeated *r, NodeId carried, NodeId next) {
+    vec_push(sema->arena, &r->carries, carried);
+    vec_push(sema->arena, &r->next, next);
+}
+
+/* Makes carries of what is carried into the first step. */
+static bool carry_first(Sema *sema, Loop *loop) {
+    const AstLoop *ast = loop->ast->loop;
+    for (uint32_t i = 0; i < loop->n_carried; i++) {
+        NodeId first;
+        Span span = ast->carried.data[i].span;
+        if (!sema_want_tensor(sema, &loop->carried[i], ast->carried.data[i].name, &first))
+            return false;
+        loop->carried[i] = value_tensor(build_loop_carry(sema_at(sema, span), first), span);
+    }
+    return true;
+}
+
+/* A scalar that counts from `first`, as a carry: i64 where i32 may not hold it. */
+static NodeId counter(Sema *sema, const Loop *loop, DimId first) {
+    bool is_long =
+        dim_hi(sema->dims, loop->begin) >= INT32_MAX || dim_hi(sema->dims, loop->end) >= INT32_MAX;
+    Dtype dtype = is_long ? DT_I64 : DT_I32;
+    return build_loop_carry(sema->builder, build_dim_value(sema->builder, first, dtype));
+}
+
+static NodeId counted(Sema *sema, NodeId carried, int64_t step) {
+    const Operand operands[] = {operand_tensor(carried), operand_int(dim_const(sema->dims, step))};
+    return build_eltwise(sema->builder, OP_ADD, 2, operands);
+}
+
+/* The elements of the axis for the steps: an update needs one, also where there may be no step. */
+static DimId n_collected(const Sema *sema, const Loop *loop) {
+    bool has_steps = dim_lo(sema->dims, loop->count) > 0;
+    return has_steps ? loop->count : dim_add(sema->dims, loop->count, dim_const(sema->dims, 1));
+}
+
+/* A tensor of all steps' values, as a carried value: zeros before the first step, and after a step
+ * its value as element `at`. value: [d0, ..] -> [steps, d0, ..] */
+static void collect(Sema *sema, Repeated *r, const Loop *loop, NodeId at, NodeId value) {
+    Builder *b = sema->builder;
+    const Node node = *graph_node(b->graph, value);
+    const DimId one = dim_const(sema->dims, 1);
+    const Operand zero = operand_int(dim_const(sema->dims, 0)), no = operand_bool(false);
+    DimId dims[MAX_RANK + 1] = {n_collected(sema, loop)};
+    NodeId starts[MAX_RANK + 1] = {build_reshape(b, at, (DimList){1, &one})};
+    const DimList shape = {node.shape.rank + 1, dims};
+    NodeId first = build_const(b, &zero, graph_node(b->graph, at)->dtype);
+    NodeId origin = build_reshape(b, first, (DimList){1, &one});
+    for (uint32_t k = 0; k < node.shape.rank; k++) {
+        dims[k + 1] = node.shape.dims[k];
+        starts[k + 1] = origin;
+    }
+    NodeId empty = build_const(b, dtype_is_bool(node.dtype) ? &no : &zero, node.dtype);
+    NodeId all = build_loop_carry(b, build_expand(b, empty, shape));
+    dims[0] = one;
+    NodeId part = build_reshape(b, value, shape);
+    NodeId place = shape.n > 1 ? build_concat(b, shape.n, starts, 0) : starts[0];
+    carry(sema, r, all, build_update(b, OP_DYNAMIC_UPDATE_SLICE, all, part, place));
+}
+
+/* The elements of the steps. x: [at least n_steps, ..] -> [n_steps, ..] */
+static NodeId steps_of(Builder *b, NodeId x, DimId n_steps) {
+    if (x == NODE_NONE) return x;
+    Slicing slicing = build_slicing(b, x);
+    bool ok = build_slice_range(b, &slicing, 0, dim_const(b->dims, 0), n_steps, 1);
+    return ok ? build_slicing_finish(b, &slicing) : NODE_NONE;
+}
+
+/* The values of the loop: carried, then collected. */
+static Value results(Sema *sema, const Loop *loop, const Repeated *r) {
+    uint32_t n = loop->n_carried + loop->n_collected;
+    Value *values = arena_array(sema->arena, Value, n + 1);
+    Builder *b = sema_at(sema, loop->ast->span);
+    for (uint32_t i = 0; i < n; i++) {
+        NodeId result =
+            build_loop_result(b, r->carries.n, r->carries.data, r->next.data, loop->count, i);
+        if (i >= loop->n_carried) result = steps_of(b, result, loop->count);
+        if (result == NODE_NONE) return sema_report(sema, loop->ast->span, NULL);
+        values[i] = value_tensor(result, loop->ast->span);
+    }
+    Value value = {.kind = VALUE_LIST, .n_items = n, .items = values, .several = true};
+    if (n == 1) value = values[0];
+    value.span = loop->ast->span;
+    return value;
+}
+
+/* What the step returned: next carried values, and values to collect. */
+static Value take_repeated(Sema *sema, Loop *loop, const Value *result, NodeId index, bool uses) {
+    Repeated r = {0};
+    Value *firsts = arena_copy(sema->arena, loop->carried, loop->n_carried * sizeof *firsts);
+    if (!take_result(sema, loop, result)) return value_poison();
+    for (uint32_t i = 0; i < loop->n_carried; i++) {
+        NodeId next;
+        if (!sema_want_tensor(sema, &loop->carried[i], "a carried value", &next))
+            return value_poison();
+        carry(sema, &r, firsts[i].node, next);
+    }
+    bool begins_at_0 = dim_equals_const(sema->dims, loop->begin, 0) && loop->step == 1;
+    NodeId at = begins_at_0 ? index : NODE_NONE;
+    if (!begins_at_0 && loop->n_collected) at = counter(sema, loop, dim_const(sema->dims, 0));
+    for (uint32_t i = 0; i < loop->n_collected; i++) {
+        NodeId value;
+        if (!sema_want_tensor(sema, &loop->collected.data[i], "a collected value", &value))
+            return value_poison();
+        collect(sema, &r, loop, at, value);
+    }
+    bool counts = begins_at_0 && loop->n_collected;
+    if (uses || counts) carry(sema, &r, index, counted(sema, index, loop->step));
+    if (!begins_at_0 && loop->n_collected) carry(sema, &r, at, counted(sema, at, 1));
+    return results(sema, loop, &r);
+}
+
+static Value repeat(Sema *sema, Loop *loop) {
+    const AstLoop *ast = loop->ast->loop;
+    uint32_t n_errors = sema->diags->n_errors;
+    for (const Frame *frame = sema->frame; frame; frame = frame->caller)
+        if (frame->is_repeated)
+            return sema_error(sema, DIAG_BAD_ARGUMENT, loop->ast->span,
+                              "a loop whose number of steps is a dim is inside another one");
+    if (sema->builder->block)
+        return sema_error(sema, DIAG_MISPLACED, loop->ast->span,
+                          "a loop whose number of steps is a dim is in a block");
+    if (!loop->count || dim_lo(sema->dims, loop->count) < 0) {
+        build_check_loop_count(sema->builder, loop->count);
+        return sema_report(sema, loop->ast->span, NULL);
+    }
+    if (!carry_first(sema, loop)) return value_poison();
+    sema_at(sema, loop->ast->span);
+    NodeId index = counter(sema, loop, loop->begin);
+    if (index == NODE_NONE) return sema_report(sema, loop->ast->span, NULL);
+    Frame frame = frame_of(sema, loop);
+    frame.is_repeated = true;
+    if (!run_frame(sema, loop, &frame, value_tensor(index, ast->index_span))) return value_poison();
+    const Binding *counts = scope_find(&frame.scope, ast->index);
+    bool uses = counts && counts->is_used;
+    sema_leave(sema);
+    if (sema->diags->n_errors != n_errors || sema->stopped || frame.result.kind == VALUE_POISON)
+        return value_poison();
+    sema_at(sema, loop->ast->span);
+    return take_repeated(sema, loop, &frame.result, index, uses);
+}
+
+static Value unroll(Sema *sema, Loop *loop, int64_t begin, int64_t end) {
+    uint32_t n = n_returned(loop->ast->loop);
+    loop->n_collected = n > loop->n_carried ? n - loop->n_carried : 0;
+    return run_steps(sema, loop, begin, end) ? loop_value(sema, loop) : value_poison();
+}
+
 Value sema_loop(Sema *sema, const Ast *ast) {
     Loop loop = {.ast = ast};
+    int64_t begin, end;
     if (!eval_steps(sema, ast->loop, &loop) || !eval_first(sema, ast->loop, &loop))
         return value_poison();
-    uint32_t n = n_returned(ast->loop), call = sema->call;
-    loop.n_collected = n > loop.n_carried ? n - loop.n_carried : 0;
+    uint32_t call = sema->call;
     if (!call) sema->call = ++sema->n_calls;
-    bool ok = run_steps(sema, &loop);
+    Value value =
+        is_known(sema, &loop, &begin, &end) ? unroll(sema, &loop, begin, end) : repeat(sema, &loop);
     sema->call = call;
-    return ok ? loop_value(sema, &loop) : value_poison();
+    return value;
+}
+
+/* The ops of such loops, as dumps have them. */
+
+Value call_loop_carry(Sema *sema, const Call *call) {
+    NodeId x;
+    if (!sema_want_tensor(sema, &call->args[0], "x", &x)) return value_poison();
+    NodeId id = build_loop_carry(sema_at(sema, call->span), x);
+    return sema_made(sema, call->span, call->args, id);
+}
+
+static bool want_tensors(Sema *sema, const Value *list, const char *what, uint32_t n,
+                         NodeId *nodes) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!sema_want_tensor(sema, &list->items[i], what, &nodes[i])) return false;
+    return true;
+}
+
+Value call_loop_result(Sema *sema, const Call *call) {
+    const Value *carries = &call->args[0], *next = &call->args[1], *n = &call->args[2];
+    int64_t at;
+    bool are_lists = carries->kind == VALUE_LIST && next->kind == VALUE_LIST &&
+                     carries->n_items == next->n_items && carries->n_items > 0;
+    if (!are_lists || n->kind != VALUE_INT || !value_const_int(sema, &call->args[3], &at) ||
+        at < 0 || at >= carries->n_items)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, call->span,
+                          "`loop_result` takes two lists of as many tensors, a number of steps, "
+                          "and which of them it is");
+    NodeId *nodes = arena_array(sema->arena, NodeId, 2 * (size_t)carries->n_items);
+    if (!want_tensors(sema, carries, "carries", carries->n_items, nodes) ||
+        !want_tensors(sema, next, "next", carries->n_items, nodes + carries->n_items))
+        return value_poison();
+    NodeId id = build_loop_result(sema_at(sema, call->span), carries->n_items, nodes,
+                                  nodes + carries->n_items, n->dim, (uint32_t)at);
+    return sema_made(sema, call->span, call->args, id);
 }

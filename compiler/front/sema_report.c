@@ -11,6 +11,9 @@ static void note_calls(Sema *sema) {
         if (frame->def)
             diag_note(sema->diags, source, frame->call_span, "in this call of `%s`",
                       frame->def->name);
+        else if (frame->is_repeated)
+            diag_note(sema->diags, source, frame->call_span, "in each step %s of this loop",
+                      frame->loop->index);
         else
             diag_note(sema->diags, source, frame->call_span, "in the step %s = %lld of this loop",
                       frame->loop->index, (long long)frame->index);

@@ -1,23 +1,28 @@
 /* Arguments of subscripts, slice and split. */
 #include "front/sema_state.h"
 
-/* Evaluates a bound of a subscript. A bound that is always negative counts from the end. */
+/* A bound of a subscript. A bound that is always negative counts from the end. */
+static bool want_bound(Sema *sema, const Ast *ast, const Value *value, DimId extent, DimId *bound) {
+    if (value->kind == VALUE_POISON) return false;
+    if (value->kind != VALUE_INT) {
+        sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
+                   "a subscript must be an integer or a dim expression, not %s",
+                   value_describe(sema, value));
+        if (value->kind == VALUE_TENSOR)
+            diag_help(sema->diags, "To pick rows by a tensor write gather(x, indices, axis=0); a "
+                                   "part of x that begins at a scalar, dynamic_slice.");
+        return false;
+    }
+    if (build_bound(sema->builder, value->dim, extent, bound)) return true;
+    sema_report(sema, ast->span, NULL);
+    return false;
+}
+
 static bool eval_bound(Sema *sema, const Ast *ast, DimId extent, DimId fallback, DimId *bound) {
     *bound = fallback;
     if (!ast) return true;
     Value value = sema_eval(sema, ast);
-    if (value.kind == VALUE_POISON) return false;
-    if (value.kind != VALUE_INT) {
-        sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
-                   "a subscript must be an integer or a dim expression, not %s",
-                   value_describe(sema, &value));
-        if (value.kind == VALUE_TENSOR)
-            diag_help(sema->diags, "To pick rows by a tensor write gather(x, indices, axis=0).");
-        return false;
-    }
-    if (build_bound(sema->builder, value.dim, extent, bound)) return true;
-    sema_report(sema, ast->span, NULL);
-    return false;
+    return want_bound(sema, ast, &value, extent, bound);
 }
 
 static bool eval_step(Sema *sema, const Ast *ast, int64_t *step) {
@@ -31,9 +36,21 @@ static bool eval_step(Sema *sema, const Ast *ast, int64_t *step) {
     return false;
 }
 
-static bool slice_index(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast) {
+/* An index that is known at run time: an integer scalar. */
+static bool is_run_time_index(const Sema *sema, const Value *value) {
+    const Node *node = value->kind == VALUE_TENSOR ? sema_node(sema, value->node) : NULL;
+    return node && node->shape.rank == 0 && dtype_in(node->dtype, DTS_INDEX);
+}
+
+/* `indices`, per axis of the tensor: an index that is known at run time; NODE_NONE: none is. */
+static bool slice_index(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast, NodeId *indices) {
     DimId at;
-    if (!eval_bound(sema, ast, s->from.dims[axis], DIM_NONE, &at)) return false;
+    Value value = sema_eval(sema, ast);
+    if (is_run_time_index(sema, &value)) {
+        indices[axis] = value.node;
+        return true;
+    }
+    if (!want_bound(sema, ast, &value, s->from.dims[axis], &at)) return false;
     if (build_slice_index(sema->builder, s, axis, at)) return true;
     sema_report(sema, ast->span, NULL);
     return false;
@@ -75,9 +92,18 @@ static bool count_ellipsis(Sema *sema, const Ast *ast, uint32_t rank, uint32_t *
     return false;
 }
 
+/* The axes before axis `k` that the result of the slice lacks. */
+static uint32_t n_dropped(uint32_t dropped, uint32_t k) {
+    uint32_t n = 0;
+    while (k-- > 0) n += dropped >> k & 1;
+    return n;
+}
+
 Value sema_subscript(Sema *sema, const Ast *ast, const Value *base) {
     Slicing s = build_slicing(sema->builder, base->node);
     uint32_t n_skipped, axis = 0;
+    NodeId indices[MAX_RANK];
+    for (uint32_t k = 0; k < MAX_RANK; k++) indices[k] = NODE_NONE;
     if (!count_ellipsis(sema, ast, s.from.rank, &n_skipped)) return value_poison();
     for (uint32_t i = 1; i < ast->n_items; i++) {
         const Ast *item = ast->items[i];
@@ -86,11 +112,17 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base) {
             continue;
         }
         bool ok = item->kind == AST_RANGE ? slice_range(sema, &s, axis, item)
-                                          : slice_index(sema, &s, axis, item);
+                                          : slice_index(sema, &s, axis, item, indices);
         if (!ok) return value_poison();
         axis++;
     }
-    NodeId id = build_slicing_finish(sema_at(sema, ast->span), &s);
+    Builder *b = sema_at(sema, ast->span);
+    NodeId id = build_slicing_finish(b, &s);
+    for (uint32_t k = s.from.rank, at = k - n_dropped(s.dropped, k); k-- > 0;) {
+        if (s.dropped >> k & 1) continue;
+        at--;
+        if (indices[k] != NODE_NONE) id = build_gather(b, id, indices[k], at);
+    }
     return sema_made(sema, ast->span, NULL, id);
 }
 

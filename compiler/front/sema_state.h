@@ -71,7 +71,8 @@ typedef struct Frame {
     struct Frame *outer; /* of a step: the frame whose names it sees too, its caller; or NULL */
     const AstDef *def;
     const AstLoop *loop;
-    int64_t index; /* of the step */
+    bool is_repeated; /* of a step: that of a loop whose number of steps is a dim */
+    int64_t index;    /* of the step, unless it is repeated */
     const Source *source;
     Span call_span; /* of the call or the loop, in the caller's source */
     Scope scope;

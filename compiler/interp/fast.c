@@ -450,6 +450,7 @@ static bool widen_order(const Eval *e) {
 bool interp_widen(const Eval *e) {
     switch (e->info->cls) {
     case CLASS_SOURCE:
+    case CLASS_LOOP: /* of which whole graphs are made (interp.c) */
         return true;
     case CLASS_ELTWISE:
         return widen_eltwise(e);

@@ -3,6 +3,7 @@
 #include "interp/interp.h"
 
 #include "interp/interp_node.h"
+#include "ir/loop.h"
 
 #include <assert.h>
 #include <float.h>
@@ -76,6 +77,8 @@ static bool dispatch(const Eval *e) {
         return interp_update(e);
     case CLASS_ONLINE:
         return interp_online(e);
+    case CLASS_LOOP:
+        return interp_fail(e, "has a value in a whole graph alone");
     case CLASS_MATMUL:
         return interp_matmul(e);
     }
@@ -154,6 +157,76 @@ static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_value
                               error);
 }
 
+/* The evaluation of a whole graph. */
+typedef struct Run {
+    const Graph *graph;
+    const int64_t *symbol_values;
+    Tensor *values;
+    double **bounds; /* per node; NULL: none are asked for */
+    GraphLoops loops;
+    Arena *arena;
+    const char **error;
+} Run;
+
+/* Gives node `to` the value of node `from`, with its bounds. */
+static void take_value(const Run *run, NodeId to, const Tensor *value, double *bounds) {
+    run->values[to] = *value;
+    if (run->bounds) run->bounds[to] = bounds;
+}
+
+static bool eval_node(const Run *run, NodeId id) {
+    NodeId from = graph_node(run->graph, id)->n_args ? graph_node(run->graph, id)->args[0] : 0;
+    if (graph_is_bound(run->graph, id)) return true;
+    if (graph_node(run->graph, id)->op != OP_LOOP_CARRY)
+        return eval_with(run->graph, id, run->symbol_values, run->values, run->bounds, run->arena,
+                         run->error);
+    take_value(run, id, &run->values[from], run->bounds ? run->bounds[from] : NULL);
+    return true;
+}
+
+/* Puts what a step made in the place of what it was made from. */
+static void carry_on(const Run *run, const GraphLoop *loop) {
+    Tensor *next = arena_array(run->arena, Tensor, loop->n_carried);
+    double **bounds = arena_array(run->arena, double *, loop->n_carried);
+    for (uint32_t i = 0; i < loop->n_carried; i++) {
+        next[i] = run->values[loop->next[i]];
+        bounds[i] = run->bounds ? run->bounds[loop->next[i]] : NULL;
+    }
+    for (uint32_t i = 0; i < loop->n_carried; i++)
+        take_value(run, loop->carries[i], &next[i], bounds[i]);
+}
+
+/* Runs the steps of a loop. Nodes have the values of the first step already, which is evaluated as
+ * the rest of the graph is, even if the loop has none. Leaves the last values in the carries. */
+static bool run_loop(const Run *run, uint32_t number) {
+    const GraphLoop *loop = &run->loops.loops.data[number];
+    int64_t n_steps;
+    if (!dim_eval(run->graph->dims, loop->count, run->symbol_values, &n_steps)) {
+        *run->error = str_format(run->arena, "the number of steps `%s` overflows",
+                                 dim_str(run->graph->dims, run->arena, loop->count));
+        return false;
+    }
+    for (int64_t step = 0; step < n_steps; step++) {
+        carry_on(run, loop);
+        for (NodeId id = 0; step + 1 < n_steps && id < loop->result; id++)
+            if (run->loops.of[id] == number + 1 &&
+                graph_node(run->graph, id)->op != OP_LOOP_CARRY && !eval_node(run, id))
+                return false;
+    }
+    return true;
+}
+
+/* Evaluates node `id`, and before a loop's first result the loop. */
+static bool eval_next(const Run *run, NodeId id) {
+    const Node *node = graph_node(run->graph, id);
+    if (node->op != OP_LOOP_RESULT) return eval_node(run, id);
+    uint32_t number = run->loops.of[node->args[0]] - 1;
+    if (run->loops.loops.data[number].result == id && !run_loop(run, number)) return false;
+    NodeId from = node->args[loop_at(node)];
+    take_value(run, id, &run->values[from], run->bounds ? run->bounds[from] : NULL);
+    return true;
+}
+
 bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                   const Tensor *params, Tensor *values, Arena *arena, const char **error) {
     return interp_graph_within(graph, symbol_values, inputs, params, values, NULL, arena, error);
@@ -169,10 +242,9 @@ bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const
         const Tensor *given = is_param ? &params[k] : &inputs[k];
         if (!bind(graph, input, symbol_values, given, values, arena, error)) return false;
     }
+    const Run run = {graph, symbol_values, values, bounds, loops_find(arena, graph), arena, error};
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (!graph_is_bound(graph, id) &&
-            !eval_with(graph, id, symbol_values, values, bounds, arena, error))
-            return false;
+        if (!eval_next(&run, id)) return false;
     return true;
 }
 

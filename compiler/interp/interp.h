@@ -52,7 +52,8 @@ double interp_online_bound(Dtype values, double n);
 bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values, Tensor *out,
                   Arena *arena, const char **error);
 
-/* Evaluates the whole graph. Inputs and params are in the order of the graph's lists, with the
+/* Evaluates the whole graph. A value of a loop's step is that of the last step, and a carried one
+ * that after it. Inputs and params are in the order of the graph's lists, with the
  * right dtype and shape. `values` has graph->nodes.n entries, all of which are filled. */
 bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                   const Tensor *params, Tensor *values, Arena *arena, const char **error);

@@ -47,7 +47,8 @@ typedef struct AxisAttrs {
  *   pad: begin = elements put before each axis; number, whole = the value put there
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
  *   argmax, argmin: axes, keep (exactly one axis)    scans, argsort: axes (exactly one)
- *   segments: axes (exactly one; the number of segments is the node's shape) */
+ *   segments: axes (exactly one; the number of segments is the node's shape)
+ *   loop_result: axis = which carried value; begin[0] = the number of steps */
 typedef struct Attrs {
     double number;
     int64_t whole; /* the number of an integer dtype, which a double may round */
@@ -116,6 +117,7 @@ typedef struct Graph {
     DimTab *dims;
     const Source *source;
     Str name;
+    Str cut_from; /* the graph with loops that it was cut from (ir/sequence.h), or NULL */
     Span span;
     Vec(Node) nodes;
     Vec(GraphInput) inputs;

@@ -1,6 +1,7 @@
 /* Prints graphs as source text. Each node is one statement in function-call form with its
  * attributes. Unique names are kept; other nodes are named v<number>. */
 #include "base/number.h"
+#include "ir/loop.h"
 #include "ir/node_flags.h"
 
 #include <math.h>
@@ -231,6 +232,12 @@ static void print_attrs(const Printer *p, const Node *node) {
         if (node->dtype != graph_node(p->graph, node->args[0])->dtype)
             text_printf(p->out, ", out=%s", dtype_name(node->dtype));
         return;
+    case CLASS_LOOP:
+        if (node->op != OP_LOOP_RESULT) return;
+        text_puts(p->out, ", ");
+        dim_print(p->graph->dims, loop_count(node), p->out);
+        text_printf(p->out, ", %d", (int)node->attrs.axis);
+        return;
     case CLASS_SOURCE:
     case CLASS_ELTWISE:
     case CLASS_UPDATE:
@@ -256,10 +263,11 @@ static void print_source(const Printer *p, const Node *node) {
 
 static void print_call(const Printer *p, const Node *node) {
     const OpInfo *info = op_info(node->op);
-    bool is_list = info->cls == CLASS_CONCAT;
+    bool is_result = node->op == OP_LOOP_RESULT, is_list = info->cls == CLASS_CONCAT || is_result;
+    uint32_t middle = is_result ? node->n_args / 2 : 0; /* carries, then what follows them */
     text_printf(p->out, "%s(%s", info->name, is_list ? "[" : "");
     for (uint32_t k = 0; k < node->n_args; k++)
-        text_printf(p->out, "%s%s", k ? ", " : "", p->names[node->args[k]]);
+        text_printf(p->out, "%s%s", !k ? "" : k == middle ? "], [" : ", ", p->names[node->args[k]]);
     if (is_list) text_puts(p->out, "]");
     print_attrs(p, node);
     text_puts(p->out, ")");

@@ -1,6 +1,7 @@
 /* Checks the graph's invariants. It runs between passes and in tests, so that a pass that breaks a
  * graph is found. Slice bounds are rejected only if they are certainly outside, because a proof of
  * the front end may not hold any more after views are composed. */
+#include "ir/loop.h"
 #include "ir/node_flags.h"
 
 typedef struct Check {
@@ -25,7 +26,7 @@ static const char *check_same_dtypes(const Check *c, uint32_t first) {
 static const char *check_dtypes(const Check *c) {
     const OpInfo *info = op_info(c->node->op);
     uint32_t first = info->result == RESULT_SELECT, n = c->node->n_args;
-    if (info->cls == CLASS_SOURCE) return NULL;
+    if (info->cls == CLASS_SOURCE || info->cls == CLASS_LOOP) return NULL;
     if (c->node->op == OP_GATHER || info->cls == CLASS_SEGMENT) {
         if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32 or i64";
         n = 1;
@@ -241,6 +242,23 @@ static const char *check_matmul(const Check *c) {
     return expect_shape(c, &shape);
 }
 
+static const char *check_loop(const Check *c) {
+    const Node *node = c->node, *like = arg(c, node->op == OP_LOOP_RESULT ? loop_at(node) : 0);
+    if (node->op == OP_LOOP_RESULT) {
+        if (node->n_args % 2 || loop_at(node) >= node->n_args / 2) return "carries do not match";
+        if (!loop_count(node) || dim_lo(c->dims, loop_count(node)) < 0)
+            return "steps missing or possibly negative";
+        for (uint32_t i = 0; i < node->n_args / 2; i++) {
+            const Node *carry = arg(c, i), *next = arg(c, i + node->n_args / 2);
+            if (carry->op != OP_LOOP_CARRY) return "a carry is none";
+            if (carry->dtype != next->dtype || !shape_equal(&carry->shape, &next->shape))
+                return "a carried value changes its type";
+        }
+    }
+    if (node->dtype != like->dtype) return "result dtype is not the argument's";
+    return expect_shape(c, &like->shape);
+}
+
 static const char *check_online(const Check *c) {
     const Shape *x = &arg(c, 0)->shape, *v = &arg(c, 1)->shape;
     Dtype dtype = arg(c, 1)->dtype, out = c->node->dtype;
@@ -296,6 +314,8 @@ static const char *check_shape(const Check *c) {
         return check_update(c);
     case CLASS_ONLINE:
         return check_online(c);
+    case CLASS_LOOP:
+        return check_loop(c);
     case CLASS_MATMUL:
         return check_matmul(c);
     }
@@ -382,5 +402,6 @@ const char *graph_verify(const Graph *graph, Arena *arena) {
     }
     const char *problem = check_inputs(graph);
     if (!problem) problem = check_kernels(graph, arena);
+    if (!problem) problem = loops_problem(arena, graph);
     return problem ? str_format(arena, "graph `%s`: %s", graph->name, problem) : NULL;
 }

@@ -136,6 +136,14 @@ static const OpInfo infos[OP_COUNT] = {
                   .dtypes = DTS_ANY,     \
                   .result = RESULT_SAME, \
                   .doc = d},
+#define LOOP(sym, nm, lo, hi, d)         \
+    [OP_##sym] = {.name = nm,            \
+                  .cls = CLASS_LOOP,     \
+                  .min_args = lo,        \
+                  .max_args = hi,        \
+                  .dtypes = DTS_ANY,     \
+                  .result = RESULT_NODE, \
+                  .doc = d},
 #define ONLINE(sym, nm, dts, pow, d)     \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_ONLINE,   \

@@ -22,6 +22,7 @@ typedef enum {
     CLASS_CONCAT,  /* several arguments side by side along one axis */
     CLASS_ONLINE,  /* softmax of rows and the product with a second argument, by a recurrence */
     CLASS_UPDATE,  /* its first argument with a part replaced, at a place known at run time */
+    CLASS_LOOP,    /* a loop that is repeated at run time (ir/loop.h) */
     CLASS_MATMUL   /* matmul */
 } OpClass;
 
@@ -53,6 +54,7 @@ typedef enum {
 #define VIEW(sym, ...) OP_##sym,
 #define CONCAT(sym, ...) OP_##sym,
 #define UPDATE(sym, ...) OP_##sym,
+#define LOOP(sym, ...) OP_##sym,
 #define ONLINE(sym, ...) OP_##sym,
 #define CONTRACT(sym, ...) OP_##sym,
 #include "ir/ops.def"

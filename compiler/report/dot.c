@@ -56,6 +56,7 @@ static const char *fill_of(OpClass cls) {
     case CLASS_VIEW:
     case CLASS_CONCAT:
     case CLASS_UPDATE:
+    case CLASS_LOOP:
         return "#eceff1";
     case CLASS_ONLINE:
     case CLASS_MATMUL:

@@ -48,6 +48,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_VIEW:
     case CLASS_CONCAT:
     case CLASS_UPDATE:
+    case CLASS_LOOP:
         return "view";
     case CLASS_ONLINE:
     case CLASS_MATMUL:

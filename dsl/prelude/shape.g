@@ -16,10 +16,19 @@ def unsqueeze(x, axis) {
   return reshape(x, x.shape[:k] + [1] + x.shape[k:])
 }
 
-# Tensors of one shape, a list of them, side by side along a new axis.
-def stack(xs, axis=0) {
+# Tensors of one shape, a list of them, side by side along a new axis. Of what a loop of a dim of steps has collected, which is one tensor, the axis of the steps becomes the new axis.
+def stack(xs, axis=0) = stack_list(xs, axis) if is_list(xs) else stack_steps(xs, axis)
+# `stack` of a list.
+def stack_list(xs, axis) {
   ys = loop k in 0:len(xs) { return unsqueeze(xs[k], axis) }
   return concat(ys, axis)
+}
+# `stack` of one tensor: its first axis becomes axis `axis`.
+def stack_steps(x, axis) {
+  k = (axis + rank(x)) % rank(x)
+  before = loop i in 0:k { return i + 1 }
+  after = loop i in k + 1:rank(x) { return i }
+  return transpose(x, perm=before + [0] + after)
 }
 
 # Makes the axes from `start_dim` to `end_dim` one.

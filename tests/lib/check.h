@@ -35,7 +35,8 @@ bool check_graph(const Graph *graph, const int64_t *symbol_values, CheckFetch fe
                  Arena *arena, CheckCounts *counts, Text *report);
 
 /* Makes every node an output that is neither a source nor an output yet, named `node_<id>`, so that
- * a run stores all values. Call it before the graph is compiled. */
+ * a run stores all values, but for those of a loop's steps (ir/loop.h). Call it before the graph is
+ * compiled. */
 void check_expose_nodes(Graph *graph, StrTab *strings);
 
 /* Compares every output of two runs bit by bit; `a` and `b` are the users of their fetches. */

@@ -8,11 +8,11 @@ def module(x) {
   return h
 }
 graph g(x: f32[B, 8], n: i32) -> (y: f32[B, 8]) {
-  # error@+1 bad-argument: the end of a loop must be an integer known while compiling, not a tensor i32[] (help: No step of a loop depends on data
+  # error@+1 bad-argument: the end of a loop must be an integer or a dim expression, not a tensor i32[] (help: No step of a loop depends on data
   a = loop i in 0:n with h = x { return h + 1.0 }
-  # error@+1 bad-argument: the end of a loop must be an integer known while compiling, not the dim expression `B` (help: Loops are unrolled
-  b = loop i in 0:B with h = x { return h + 1.0 }
-  # error@+1 bad-argument: the step of a loop must not be 0
+  # error@+1 bad-argument: the step of a loop must be an integer other than 0, not the dim expression `B`
+  b = loop i in 0:8:B with h = x { return h + 1.0 }
+  # error@+1 bad-argument: the step of a loop must be an integer other than 0, not the integer `0`
   c = loop i in 0:3:0 with h = x { return h + 1.0 }
   # error@+1 misplaced: this loop has no `return`
   d = loop i in 0:3 with h = x { e = h + 1.0 }

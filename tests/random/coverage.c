@@ -21,11 +21,13 @@ static OpId column_of(OpId op) {
 
 static const char *column_name(OpId column) {
     static const char *const classes[] = {
-        [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
-        [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
-        [CLASS_SORT] = "sort",     [CLASS_SEGMENT] = "segment",     [CLASS_VIEW] = "view",
-        [CLASS_ONLINE] = "online", [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract",
-        [CLASS_UPDATE] = "update"};
+        [CLASS_SOURCE] = "source",       [CLASS_ELTWISE] = "eltwise",
+        [CLASS_CAST] = "cast",           [CLASS_REDUCE] = "reduce",
+        [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
+        [CLASS_SORT] = "sort",           [CLASS_SEGMENT] = "segment",
+        [CLASS_VIEW] = "view",           [CLASS_ONLINE] = "online",
+        [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract",
+        [CLASS_UPDATE] = "update",       [CLASS_LOOP] = "loop"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -90,6 +92,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
     case CLASS_UPDATE:
+    case CLASS_LOOP:
         break;
     case CLASS_ELTWISE:
         count_broadcasts(c, graph, node);
@@ -197,6 +200,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_VIEW:
     case CLASS_CONCAT:
     case CLASS_UPDATE:
+    case CLASS_LOOP:
     case CLASS_ONLINE:
         break;
     }
@@ -255,13 +259,15 @@ static bool counts(const Coverage *c, OpId op) {
 static bool can_be(const Coverage *c, OpId op, Dtype dtype) {
     if (op_info(op)->cls == CLASS_SOURCE) return op != OP_IOTA || dtype_in(dtype, DTS_INDEX);
     if (op == OP_BITCAST) return random_bitcasts(dtype);
+    if (op_info(op)->cls == CLASS_LOOP) return dtype_in(dtype, DTS_FLOAT); /* as loops are drawn */
     return counts(c, op) && dtype_in(dtype, op_info(op)->dtypes);
 }
 
 /* Whether the op has a column of its own among the consumers of views. */
 static bool is_column(const Coverage *c, OpId op) {
     if (op == OP_COUNT) return true;
-    return op_info(op)->cls != CLASS_SOURCE && column_of(op) == op && counts(c, op);
+    OpClass cls = op_info(op)->cls;
+    return cls != CLASS_SOURCE && cls != CLASS_LOOP && column_of(op) == op && counts(c, op);
 }
 
 static bool can_reduce(OpId op, AxisPosition position) {

@@ -235,6 +235,8 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
         return random_make_concat(s, op, dtype, arg);
     case CLASS_UPDATE:
         return random_make_update(s, op, dtype, arg);
+    case CLASS_LOOP: /* random_make_loop makes whole loops */
+        return RANDOM_NONE;
     case CLASS_ONLINE:
         return random_make_online(s, op, dtype, arg);
     case CLASS_MATMUL:
@@ -256,7 +258,7 @@ typedef Vec(Cell) Cells;
 static bool is_allowed(const RandomState *s, OpId op) {
     OpClass cls = op_info(op)->cls;
     if (cls == CLASS_MATMUL) return !s->options.without_matmul;
-    return op != OP_INPUT && op != OP_PARAM;
+    return op != OP_INPUT && op != OP_PARAM && cls != CLASS_LOOP;
 }
 
 static bool is_view(OpId op) {
@@ -299,11 +301,14 @@ static Dtype random_dtype(RandomState *s, OpId op) {
     }
 }
 
+/* The first ops of the table; those after them are made in whole loops. */
+enum { N_DRAWN = OP_LOOP_CARRY - 1 };
+
 /* An op of any class: half elementwise. */
 static OpId random_op(RandomState *s) {
     bool wants_eltwise = rng_chance(&s->rng, 50);
     for (;;) {
-        OpId op = (OpId)(1 + rng_below(&s->rng, OP_COUNT - 1));
+        OpId op = (OpId)(1 + rng_below(&s->rng, N_DRAWN));
         bool is_eltwise = op_info(op)->cls == CLASS_ELTWISE;
         bool is_rare = op_info(op)->cls == CLASS_SOURCE && rng_chance(&s->rng, 70);
         if (is_allowed(s, op) && is_eltwise == wants_eltwise && !is_rare) return op;
@@ -473,6 +478,7 @@ Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *op
     }
     if (seed % 4 == 1) random_make_again(&s);
     if (seed % 8 == 3) random_make_loop(&s, seed / 8);
+    if (s.options.repeats && seed % 8 == 7) random_make_repeated(&s, seed / 8);
     make_outputs(&s);
     drop_unused(&s.program.inputs, program_print(&s.program));
     drop_unused(&s.program.params, program_print(&s.program));

@@ -14,6 +14,7 @@ typedef struct RandomGraphOptions {
     bool without_params;    /* inputs instead of params */
     bool without_prelude;   /* no composites */
     bool without_symbols;   /* constant extents only */
+    bool repeats; /* loops of a dim of steps, of which a graph is cut before it is planned */
     /* No tensors without elements beyond a rare constant extent of 0. They are drawn from a stream
      * of their own, so that this option leaves the programs of all seeds as they are. */
     bool without_empty;

@@ -101,6 +101,51 @@ static int make_nested(RandomState *s, uint64_t number) {
                                   first, random_value(s, w)->name));
 }
 
+/* A dim of the program that may be a number of steps; DIM_NONE: it has none. */
+static DimId random_count(RandomState *s) {
+    uint32_t n_symbols = dim_n_symbols(s->dims);
+    return n_symbols ? dim_symbol(s->dims, rng_below(&s->rng, n_symbols)) : DIM_NONE;
+}
+
+/* It reads its step's part of stacked values: forth and back, a map or a product, or it carries
+ * nothing and collects. */
+int random_make_repeated(RandomState *s, uint64_t number) {
+    const char *first;
+    uint32_t kind = (uint32_t)(number / 4 % 4), is_product = kind == 1;
+    DimId count = random_count(s);
+    if (!count || (is_product && s->options.without_matmul)) return RANDOM_NONE;
+    int x = first_value(s, number, is_product, 3, 8, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const Dtype dtype = random_value(s, x)->dtype;
+    const Shape shape = random_value(s, x)->shape;
+    DimId n = is_product ? shape.dims[shape.rank - 1] : count;
+    Shape stack = {.rank = shape.rank + 1, .dims = {count}}, square = {.rank = 2, .dims = {n, n}};
+    for (uint32_t k = 0; k < shape.rank; k++) stack.dims[k + 1] = shape.dims[k];
+    if (!random_fits(s, &stack) || !random_fits(s, &square)) return RANDOM_NONE;
+    const char *y = random_value(s, random_input(s, dtype, &stack))->name;
+    const char *steps = dim_str(s->dims, s->arena, count);
+    if (kind == 0)
+        return random_bind(s, dtype, &shape, -1, 1,
+                           str_format(s->arena,
+                                      "loop i in 0:%s with h = %s { return tanh(h * 0.5 + %s[i]) }",
+                                      steps, first, y));
+    if (kind == 1) {
+        const char *w = random_value(s, random_input(s, dtype, &square))->name;
+        return random_bind(s, dtype, &shape, -1, 1,
+                           str_format(s->arena,
+                                      "loop i in 0:%s with h = %s { return tanh(h @ %s + %s[i]) }",
+                                      steps, first, w, y));
+    }
+    if (kind == 2)
+        return random_bind(
+            s, dtype, &shape, -1, 1,
+            str_format(s->arena, "loop i in %s - 1:-1:-1 with h = %s { return sin(h - %s[i]) }",
+                       steps, first, y));
+    return random_bind(
+        s, dtype, &stack, -1, 1,
+        str_format(s->arena, "loop i in 0:%s { return cos(%s * %s[i]) }", steps, first, y));
+}
+
 /* The scan of an op along an axis. */
 static int make_scan(RandomState *s, uint64_t number) {
     static const struct {

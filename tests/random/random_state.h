@@ -69,6 +69,8 @@ int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 bool random_make_parts(RandomState *s, uint64_t number);
 /* Makes a loop of a few steps, of a kind by its number. */
 int random_make_loop(RandomState *s, uint64_t number);
+/* Makes a loop of as many steps as a dim says, of a kind by its number. */
+int random_make_repeated(RandomState *s, uint64_t number);
 /* Makes several statements of short extents that read existing values repeatedly. */
 void random_make_again(RandomState *s);
 

@@ -19,6 +19,7 @@ static Program program_of_seed(Arena *arena, uint64_t seed, bool without_empty) 
     RandomGraphOptions options = random_graph_defaults();
     options.max_elems = 1 << 13;
     options.without_empty = without_empty;
+    options.repeats = true;
     if (seed % 3 == 0) options.param_percent = 80; /* much for init steps to do */
     return random_program(arena, seed, &options);
 }

@@ -298,6 +298,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
     case CLASS_SEGMENT:
     case CLASS_UPDATE:
     case CLASS_ONLINE:
+    case CLASS_LOOP:
     case CLASS_MATMUL:
         break;
     }

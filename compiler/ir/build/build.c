@@ -247,7 +247,11 @@ bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype,
 }
 
 NodeId build_const_at(Builder *b, BuildPlace at, const Operand *value, Dtype dtype) {
+    int64_t number;
     if (value->kind == OPERAND_TENSOR) return value->node;
+    if (value->kind == OPERAND_INT && dtype_in(dtype, DTS_INDEX) && value->dim &&
+        !dim_is_const(b->dims, value->dim, &number))
+        return build_dim_value(b, value->dim, dtype);
     Node node = {.op = OP_CONST, .dtype = dtype, .span = value->span};
     if (!build_literal(b, at, value, dtype, &node.attrs.number, &node.attrs.whole))
         return NODE_NONE;

@@ -238,6 +238,15 @@ NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t axis);
 /* x with the elements of `update` from the element `starts`, i32 or i64 [rank], on. Each extent of
  * update must be known to be at most that of x. */
 NodeId build_update(Builder *b, OpId op, NodeId x, NodeId update, NodeId starts);
+/* A value that a loop carries from step to step: `x` in the first (ir/loop.h). */
+NodeId build_loop_carry(Builder *b, NodeId x);
+bool build_check_loop_count(Builder *b, DimId count);
+/* Carried value `at` of n after `count` steps. A step puts next[i], of the type of carries[i], in
+ * the place of carries[i]. All results of a loop are made with the same lists. */
+NodeId build_loop_result(Builder *b, uint32_t n, const NodeId *carries, const NodeId *next,
+                         DimId count, uint32_t at);
+/* The value of a dim, as a scalar of dtype i32 or i64; it must lie in the dtype. */
+NodeId build_dim_value(Builder *b, DimId dim, Dtype dtype);
 /* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of
  * `axis`. n is 1 to MAX_CONCAT_ARGS. */
 NodeId build_concat(Builder *b, uint32_t n, const NodeId *xs, int64_t axis);

@@ -2,6 +2,7 @@
  * become one node, `online` blocks get their ops, and what no output needs is dropped. See
  * build.h. */
 #include "ir/build/build.h"
+#include "ir/loop.h"
 
 #include <stdlib.h>
 
@@ -137,7 +138,8 @@ static void join_same(Builder *b) {
     for (NodeId id = 0; id < n; id++) {
         Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++) node->args[i] = first[node->args[i]];
-        first[id] = graph_is_bound(graph, id) ? id : first_same(&table, b, id);
+        bool is_itself = graph_is_bound(graph, id) || node->op == OP_LOOP_CARRY;
+        first[id] = is_itself ? id : first_same(&table, b, id);
         Node *kept = graph_node(graph, first[id]);
         if (!kept->name) kept->name = node->name;
     }
@@ -224,5 +226,7 @@ Graph *build_finish(Builder *b) {
     build_make_online(b);
     if (b->n_errors) return NULL;
     drop_dead(b);
-    return b->graph;
+    const char *problem = loops_problem(b->arena, b->graph);
+    if (problem) build_fail(b, DIAG_BAD_ARGUMENT, (BuildPlace){0}, "%s", problem);
+    return problem ? NULL : b->graph;
 }
