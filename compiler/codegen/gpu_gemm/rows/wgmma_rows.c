@@ -75,10 +75,10 @@ static void init_out(WgmmaRows *s) {
 
 /* The kernels of the launch: scores and an online kernel, or that alone. */
 static void init_kernels(WgmmaRows *s, Lower *lowers) {
-    uint32_t n = lowers->launch->n;
-    const Kernel *last = lowers[n - 1].kernel;
-    *s = (WgmmaRows){.lower = lowers, .out_lower = lowers + n - 1, .k = lowers->k};
-    s->has_scores = n > 1;
+    bool has_scores = !form_info(lowers->kernel->form)->weighs;
+    const Kernel *last = lowers[has_scores].kernel;
+    *s = (WgmmaRows){.lower = lowers, .out_lower = lowers + has_scores, .k = lowers->k};
+    s->has_scores = has_scores;
     s->row_axis = gemm_axis_m(lowers->kernel);
     s->key_axis = s->has_scores ? gemm_axis_n(lowers->kernel) : last->first_reduced;
     s->greatest = (Reduce){.combine = PRIM_MAX, .acc = DT_F32, .identity = -INFINITY};
