@@ -11,7 +11,7 @@ typedef struct Request {
 } Request;
 
 static DriverHook compile_hook;
-static bool compile_fast;
+static bool compile_fast, compile_rewrites;
 
 void compile_with(DriverHook hook) {
     compile_hook = hook;
@@ -19,6 +19,10 @@ void compile_with(DriverHook hook) {
 
 void compile_with_fast_numerics(void) {
     compile_fast = true;
+}
+
+void compile_with_rewrites(bool rewrites) {
+    compile_rewrites = rewrites;
 }
 
 static fusec_status compile(Driver *driver, void *user) {
@@ -43,6 +47,8 @@ bool compile_source(Compiled *compiled, const char *source, const Target *target
     DriverOptions options = {.kind = driver_artifact_kind(target),
                              .target = target,
                              .is_fast = compile_fast,
+                             .rewrites =
+                                 compile_rewrites ? FUSEC_REWRITES_ON : FUSEC_REWRITES_DEFAULT,
                              .no_fuse = mode != COMPILE_FUSED,
                              .hook = compile_hook};
     *compiled = (Compiled){.messages = "out of memory"};

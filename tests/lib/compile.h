@@ -26,6 +26,9 @@ void compile_with(DriverHook hook);
 /* Compiles with --numerics=fast from here on. */
 void compile_with_fast_numerics(void);
 
+/* Whether all later compilations have --rewrite. */
+void compile_with_rewrites(bool rewrites);
+
 /* False on any failure. The caller frees `compiled` in any case. */
 bool compile_source(Compiled *compiled, const char *source, const Target *target, CompileMode mode);
 void compile_free(Compiled *compiled);

@@ -27,7 +27,8 @@ char *program_print(const Program *program) {
     }
     for (uint32_t i = 0; i < program->statements.n; i++) {
         const ProgramItem *s = &program->statements.data[i];
-        text_printf(&out, "  %s = %s  # %s\n", s->name, s->expr, s->type);
+        text_printf(&out, s->is_online ? "  online { %s = %s }  # %s\n" : "  %s = %s  # %s\n",
+                    s->name, s->expr, s->type);
     }
     for (uint32_t i = 0; i < program->outputs.n; i++)
         text_printf(&out, "  %s = %s\n", program->outputs.data[i].name,
@@ -192,7 +193,8 @@ static bool cut_statement(Reduction *r, uint32_t i) {
     Program candidate = program_copy(&r->best);
     ProgramItem item = candidate.statements.data[i];
     items_remove(&candidate.statements, i);
-    vec_push(candidate.arena, &candidate.inputs, (ProgramItem){item.name, item.type, NULL});
+    vec_push(candidate.arena, &candidate.inputs,
+             (ProgramItem){.name = item.name, .type = item.type});
     return try(r, &candidate);
 }
 

@@ -10,6 +10,7 @@ typedef struct ProgramItem {
     const char *type; /* `f32[B, 8]`; for a dim its range, `1..16 mult 4` */
     const char
         *expr; /* for statements the expression; for outputs the value's name; for params the key */
+    bool is_online; /* for statements: in an `online` block of its own */
 } ProgramItem;
 
 typedef Vec(ProgramItem) ProgramItems;

@@ -19,7 +19,7 @@ static void add_dims(Program *p, const DimTab *dims) {
         if (symbol->rule) continue;
         text_printf(&range, "%lld..%lld", (long long)symbol->lo, (long long)symbol->hi);
         if (symbol->multiple > 1) text_printf(&range, " mult %lld", (long long)symbol->multiple);
-        vec_push(p->arena, &p->dims, (ProgramItem){symbol->name, text_str(&range), NULL});
+        vec_push(p->arena, &p->dims, (ProgramItem){.name = symbol->name, .type = text_str(&range)});
     }
 }
 
@@ -58,18 +58,22 @@ Program program_of_graph(Arena *arena, const Graph *graph) {
         GraphInput input = graph->inputs.data[i];
         names[input.node] = input.name;
         vec_push(arena, &p.inputs,
-                 (ProgramItem){input.name, type_of(arena, graph, input.node), NULL});
+                 (ProgramItem){.name = input.name, .type = type_of(arena, graph, input.node)});
     }
     for (uint32_t i = 0; i < graph->params.n; i++) {
         GraphInput param = graph->params.data[i];
         names[param.node] = param.name;
         vec_push(arena, &p.params,
-                 (ProgramItem){param.name, type_of(arena, graph, param.node), param.key});
+                 (ProgramItem){.name = param.name,
+                               .type = type_of(arena, graph, param.node),
+                               .expr = param.key});
     }
     add_statements(&p, graph, names, text_str(&text));
     for (uint32_t i = 0; i < graph->outputs.n; i++) {
         NodeId of = graph->outputs.data[i].node;
-        ProgramItem item = {str_format(arena, "result%u", i), type_of(arena, graph, of), names[of]};
+        ProgramItem item = {.name = str_format(arena, "result%u", i),
+                            .type = type_of(arena, graph, of),
+                            .expr = names[of]};
         vec_push(arena, &p.outputs, item);
     }
     return p;

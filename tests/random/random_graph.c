@@ -144,7 +144,9 @@ int random_input(RandomState *s, Dtype dtype, const Shape *shape) {
     bool is_param = !s->options.without_params && rng_chance(&s->rng, s->options.param_percent);
     ProgramItems *list = is_param ? &s->program.params : &s->program.inputs;
     const char *name = str_format(s->arena, "%c%u", is_param ? 'w' : 'x', list->n);
-    ProgramItem item = {name, type_str(s, dtype, shape), str_format(s->arena, "layer.%s", name)};
+    ProgramItem item = {.name = name,
+                        .type = type_str(s, dtype, shape),
+                        .expr = str_format(s->arena, "layer.%s", name)};
     vec_push(s->arena, list, item);
     double reach = dtype_is_int(dtype) ? 10 : 4;
     RandomValue value = {.name = name, .dtype = dtype, .shape = *shape, .lo = -reach, .hi = reach};
@@ -202,7 +204,7 @@ int random_bind(RandomState *s, Dtype dtype, const Shape *shape, double lo, doub
         s->values.data[i].n_uses += program_mentions(text, s->values.data[i].name);
     const char *name = str_format(s->arena, "v%u", s->program.statements.n);
     vec_push(s->arena, &s->program.statements,
-             (ProgramItem){name, type_str(s, dtype, shape), text});
+             (ProgramItem){.name = name, .type = type_str(s, dtype, shape), .expr = text});
     return add_value(s, (RandomValue){.name = name,
                                       .dtype = dtype,
                                       .shape = *shape,
@@ -418,8 +420,9 @@ static void make_outputs(RandomState *s) {
         bool is_last = i + 1 == s->values.n && !s->program.outputs.n;
         if (!v->is_statement || (v->n_uses && !is_last && !rng_chance(&s->rng, 8))) continue;
         const char *name = str_format(s->arena, "o%u", s->program.outputs.n);
-        vec_push(s->arena, &s->program.outputs,
-                 (ProgramItem){name, type_str(s, v->dtype, &v->shape), v->name});
+        vec_push(
+            s->arena, &s->program.outputs,
+            (ProgramItem){.name = name, .type = type_str(s, v->dtype, &v->shape), .expr = v->name});
     }
 }
 
@@ -438,7 +441,7 @@ static void declare_dims(RandomState *s) {
             str_format(s->arena, "%lld..%lld", (long long)symbol.lo, (long long)symbol.hi);
         if (symbol.multiple > 1)
             range = str_format(s->arena, "%s mult %lld", range, (long long)symbol.multiple);
-        vec_push(s->arena, &s->program.dims, (ProgramItem){symbol.name, range, NULL});
+        vec_push(s->arena, &s->program.dims, (ProgramItem){.name = symbol.name, .type = range});
     }
     for (int i = 0; i < RANDOM_POOL; i++) {
         s->pool[i] = random_extent(s);

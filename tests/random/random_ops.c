@@ -504,29 +504,8 @@ static int make_moved(RandomState *s, Dtype dtype, int arg) {
                                   forms[form].parameter, axis));
 }
 
-/* Attention of a value to new inputs, over as many keys as an extent of the pool says. */
-static int make_attention(RandomState *s, Dtype dtype, int arg) {
-    int from = random_pick(s, dtype, 2, 4, arg);
-    if (from == RANDOM_NONE) return RANDOM_NONE;
-    Shape keys = random_value(s, from)->shape, values, result = keys;
-    uint32_t rank = keys.rank;
-    keys.dims[rank - 2] = s->pool[rng_below(&s->rng, RANDOM_POOL)];
-    values = keys;
-    values.dims[rank - 1] = result.dims[rank - 1] = s->pool[rng_below(&s->rng, RANDOM_POOL)];
-    if (!random_fits(s, &keys) || !random_fits(s, &values) || !random_fits(s, &result))
-        return RANDOM_NONE;
-    double lo = -4, hi = 4;
-    const char *text = random_within(s, from, &lo, &hi);
-    int k = random_input(s, dtype, &keys), v = random_input(s, dtype, &values);
-    const RandomValue *of = random_value(s, v);
-    return random_bind(s, dtype, &result, of->lo, of->hi,
-                       str_format(s->arena, "attention(%s, %s, %s, scale=0.25%s)", text,
-                                  random_value(s, k)->name, of->name,
-                                  rng_chance(&s->rng, 40) ? ", is_causal=true" : ""));
-}
-
 int random_make_composite(RandomState *s, Dtype dtype, int arg) {
-    if (rng_chance(&s->rng, 10)) return make_attention(s, dtype, arg);
+    if (rng_chance(&s->rng, 10)) return random_make_attention(s, dtype, arg);
     if (rng_chance(&s->rng, 20)) return make_moved(s, dtype, arg);
     if (rng_chance(&s->rng, 50)) return make_function(s, dtype, arg);
     int from = random_pick(s, dtype, 1, 4, arg);

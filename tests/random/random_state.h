@@ -55,6 +55,9 @@ int random_make_concat(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg);
 /* Softmax and product, with `arg` as the scores or as the values; `dtype`: that of the values. */
 int random_make_online(RandomState *s, OpId op, Dtype dtype, int arg);
+/* Attention of `arg` to new inputs, over as many keys as an extent of the pool says, in one of many
+ * spellings, some of them in an `online` block. */
+int random_make_attention(RandomState *s, Dtype dtype, int arg);
 int random_make_composite(RandomState *s, Dtype dtype, int arg);
 /* Makes a pattern of several ops, by its number. */
 int random_make_pattern(RandomState *s, uint64_t number);

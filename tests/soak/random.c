@@ -53,12 +53,13 @@ static bool run_fills(Pair *pair, uint64_t seed, PairCounts *counts, Text *repor
     return true;
 }
 
-/* With dims of at most `limit`, where they may be as small. */
+/* With dims of at most `limit`, where they may be as small. Every second seed has --rewrite. */
 static bool try_source(const char *source, uint64_t seed, int64_t limit, const Target *target,
                        PairCounts *counts, Text *report) {
     Pair pair;
     RigOptions options = RIG_OPTIONS_INIT;
     options.is_unaligned = seed % 3 == 0;
+    compile_with_rewrites(seed % 2);
     options.program.no_weights = true;
     options.program.n_threads = 1 + (int32_t)(seed % 2) * 2;
     bool is_right =
@@ -91,6 +92,7 @@ static Outcome outcome_here(const Reduction *r, const char *source) {
     Pair pair;
     PairCounts counts = {0};
     Outcome outcome = OUTCOME_RIGHT;
+    compile_with_rewrites(r->seed % 2);
     if (!pair_compile(&pair, source, r->target, &report)) outcome = OUTCOME_REFUSED;
     pair_free(&pair);
     if (!outcome && !try_source(source, r->seed, r->limit, r->target, &counts, &report))
