@@ -25,12 +25,18 @@ static const char *const runtimes[DEVICE_COUNT] = {
 #include "machine/devices.def"
 };
 
+/* Instruction sets: of a machine, and beyond it. */
+static void put_machine(Writer *w, const Target *target) {
+    line_word(w, target->machine);
+    if (target->features) line_word(w, target->features);
+}
+
 static void write_levels(Writer *w) {
     const Target *target = w->input->target;
     for (uint32_t i = 0; target_n_levels(target) > 1 && i < target_n_levels(target); i++) {
         line_begin(w, FRT_D_LEVEL);
         line_word(w, target_level(target, i)->name);
-        line_word(w, target_level(target, i)->machine);
+        put_machine(w, target_level(target, i));
         line_end(w);
     }
 }
@@ -49,7 +55,7 @@ static void write_head(Writer *w) {
     line_end(w);
     line_begin(w, FRT_D_TARGET);
     line_word(w, runtimes[target->device]);
-    line_word(w, target->machine);
+    put_machine(w, target);
     line_end(w);
     write_levels(w);
     line_begin(w, FRT_D_NUMERICS);

@@ -166,10 +166,14 @@ static const char *written_beside(const Cli *cli) {
 }
 
 static void tell_levels(const Cli *cli) {
-    const Target *target = cli->target;
-    fprintf(stderr, "fusec: %s is for %s", cli->output, target_level(target, 0)->machine);
-    for (uint32_t i = 1; i < target_n_levels(target); i++)
-        fprintf(stderr, " and %s", target_level(target, i)->machine);
+    uint32_t n = target_n_levels(cli->target);
+    fprintf(stderr, "fusec: %s is for ", cli->output);
+    for (uint32_t i = 0; i < n; i++)
+        fprintf(stderr, "%s%s",
+                i == 0      ? ""
+                : i + 1 < n ? ", "
+                            : " and ",
+                target_level(cli->target, i)->name);
     fprintf(stderr, "\n");
 }
 

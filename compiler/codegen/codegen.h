@@ -31,6 +31,8 @@ bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags);
 bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                   CodeKind kind, CodeBytes *code, Diags *diags);
 
+/* Whether this machine runs the target's code, which is for a CPU. */
+bool codegen_cpu_runs(const Target *target);
 /* The best x86-64 target that runs on this machine; NULL if even x86-64-v3 does not. */
 const Target *codegen_native_cpu(void);
 const char *codegen_llvm_version(void);

@@ -14,6 +14,7 @@
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <stdio.h>
 #include <string.h>
 #include <threads.h>
 
@@ -255,12 +256,38 @@ bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, Back
     return ok;
 }
 
+/* Whether LLVM's text of the host's features has each of the list. */
+static bool has_all(const char *host, const char *list) {
+    for (; list && *list; list += *list == ',') {
+        char feature[40];
+        size_t n = strcspn(list, ",");
+        snprintf(feature, sizeof feature, "+%.*s", (int)n, list);
+        if (!strstr(host, feature)) return false;
+        list += n;
+    }
+    return true;
+}
+
+bool codegen_cpu_runs(const Target *target) {
+    static const char *const machines[][2] = {
+        {"x86-64-v3", "avx2,fma,f16c,bmi2"},
+        {"x86-64-v4", "avx2,fma,f16c,bmi2,avx512vl,avx512bw,avx512dq,avx512cd"}};
+    char *host = LLVMGetHostCPUFeatures();
+    bool runs = target->device == DEVICE_CPU && has_all(host, target->features), is_known = false;
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(machines[i][0], target->machine) != 0) continue;
+        is_known = true;
+        runs = runs && has_all(host, machines[i][1]);
+    }
+    LLVMDisposeMessage(host);
+    return runs && is_known;
+}
+
 const Target *codegen_native_cpu(void) {
-    char *features = LLVMGetHostCPUFeatures();
-    bool has_v4 = strstr(features, "+avx512vl") && strstr(features, "+avx512bw") &&
-                  strstr(features, "+avx512dq") && strstr(features, "+avx512cd");
-    bool has_v3 = strstr(features, "+avx2") && strstr(features, "+fma") &&
-                  strstr(features, "+f16c") && strstr(features, "+bmi2");
-    LLVMDisposeMessage(features);
-    return has_v4 ? target_get(TARGET_CPU_V4) : has_v3 ? target_get(TARGET_CPU) : NULL;
+    const Target *best = NULL;
+    for (int id = 0; id < TARGET_COUNT; id++) {
+        const Target *target = target_get((TargetId)id);
+        if (target_n_levels(target) == 1 && codegen_cpu_runs(target)) best = target;
+    }
+    return best;
 }

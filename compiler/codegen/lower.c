@@ -332,6 +332,17 @@ static Val load_slot(const Codegen *k, Val array, LLVMTypeRef type, uint32_t ind
     return k_load(k, type, slot);
 }
 
+/* `+avx512vnni,+...` */
+static const char *llvm_features(const Codegen *k) {
+    Text text = {.arena = k->arena};
+    for (const char *list = k->target->features; *list; list += *list == ',') {
+        int n = (int)strcspn(list, ",");
+        text_printf(&text, "%s+%.*s", text.n_bytes ? "," : "", n, list);
+        list += n;
+    }
+    return text_str(&text);
+}
+
 static void make_cpu_function(Lower *lower) {
     Codegen *k = lower->k;
     LLVMTypeRef params[4] = {k->ptr, k->ptr, k->i64, k->i64};
@@ -340,6 +351,8 @@ static void make_cpu_function(Lower *lower) {
     k->n_stack_bytes = 0;
     add_nounwind(k, lower->function);
     k_add_attribute(k, lower->function, "target-cpu", k->target->machine);
+    if (k->target->features)
+        k_add_attribute(k, lower->function, "target-features", llvm_features(k));
     k_add_attribute(k, lower->function, "no-builtins", "");
 }
 

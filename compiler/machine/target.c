@@ -20,7 +20,7 @@ const DeviceTraits device_traits[DEVICE_COUNT] = {
 
 static const Target targets[TARGET_COUNT] = {
 #define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, \
-               cluster, overlap, once, d)                                                       \
+               cluster, overlap, once, more, dots, d)                                           \
     [TARGET_##sym] = {.name = nm,                                                               \
                       .n_processors = CARD_PROCESSORS_##card,                                   \
                       .device = DEVICE_##dev,                                                   \
@@ -36,6 +36,8 @@ static const Target targets[TARGET_COUNT] = {
                       .block_shared_bytes = CARD_SHARED_##least,                                \
                       .has_pdl = overlap,                                                       \
                       .has_load_hints = once,                                                   \
+                      .features = more,                                                         \
+                      .has_int_dots = dots,                                                     \
                       .doc = d},
 #include "machine/targets.def"
 };

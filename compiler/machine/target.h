@@ -44,6 +44,8 @@ typedef struct Target {
                                   * target; CPU: 0 */
     bool has_pdl;                /* programmatic dependent launch */
     bool has_load_hints;         /* loads that bypass L1 */
+    const char *features;        /* CPU: beyond those of `machine`; or NULL */
+    bool has_int_dots;           /* CPU: VNNI */
     const char *doc;
 } Target;
 

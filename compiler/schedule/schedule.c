@@ -15,6 +15,14 @@ static void propose(Scheduler *s, Access access) {
     }
 }
 
+/* Whether the kernel's code for the level is other than for the next. */
+static bool adds_code(const Kernel *kernel, const Target *level, const Target *next) {
+    bool has_dots = form_info(kernel->form)->multiplies && kernel->reduces.data[0].acc == DT_I32 &&
+                    dtype_bytes(gemm_operand_dtype(kernel)) < dtype_bytes(DT_I32);
+    return level->vector_bytes != next->vector_bytes ||
+           (has_dots && level->has_int_dots != next->has_int_dots);
+}
+
 /* Gives the kernel variants for each level of the target, the best level's first. The last level
  * needs no condition. */
 static void schedule(Arena *arena, Arena *kept, const Plan *plan, Kernel *kernel, GemmLaunch launch,
@@ -22,7 +30,9 @@ static void schedule(Arena *arena, Arena *kept, const Plan *plan, Kernel *kernel
     uint32_t n_levels = target_n_levels(target), n = 0;
     Variant made[MAX_VARIANTS];
     for (uint32_t i = 0; i < n_levels; i++) {
-        Scheduler s = scheduler_new(arena, plan, kernel, target_level(target, i));
+        const Target *level = target_level(target, i);
+        if (i + 1 < n_levels && !adds_code(kernel, level, target_level(target, i + 1))) continue;
+        Scheduler s = scheduler_new(arena, plan, kernel, level);
         s.launch = launch;
         s.n_before = n;
         propose(&s, ACCESS_WIDE);

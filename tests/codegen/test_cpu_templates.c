@@ -444,7 +444,7 @@ Test(cpu_row, sums_in_order) {
 
 /* The same bits with AVX-512 code as with the order said plainly. */
 Test(cpu_row, avx512) {
-    if (codegen_native_cpu() != target_get(TARGET_CPU_V4)) cr_skip("this machine has no AVX-512");
+    if (!codegen_cpu_runs(target_get(TARGET_CPU_V4))) cr_skip("this machine has no AVX-512");
     static const int64_t extents[][4] = {{3, 7}, {2, 65}, {3, 1000}, {2, 40000}, {129, 5}};
     for (uint32_t d = 0; d < N_DTYPES; d++)
         for (uint32_t axes = 1; axes <= 2; axes++) {
@@ -464,7 +464,7 @@ Test(cpu_row, constant_extents) {
     static const int64_t extents[][4] = {
         {3, 1},  {9, 2},  {7, 3},   {11, 7},   {8, 16}, {5, 17},  {6, 31},   {3, 33},
         {3, 64}, {3, 65}, {3, 127}, {3, 1024}, {37, 3}, {16, 64}, {35, 100}, {17, 128}};
-    uint32_t n = N_SCHEDULES + (codegen_native_cpu() == target_get(TARGET_CPU_V4));
+    uint32_t n = N_SCHEDULES + codegen_cpu_runs(target_get(TARGET_CPU_V4));
     for (uint32_t e = 0; e < sizeof extents / sizeof *extents; e++)
         for (uint32_t s = 0; s < n; s++) {
             Settings wide = {.target = TARGET_CPU_V4};

@@ -69,7 +69,5 @@ void compile_free(Compiled *compiled) {
 }
 
 bool compile_target_runs(const Target *target) {
-    const Target *native = codegen_native_cpu();
-    if (target->ptx_version) return true;
-    return native && target->vector_bytes <= native->vector_bytes;
+    return target->ptx_version || codegen_cpu_runs(target);
 }

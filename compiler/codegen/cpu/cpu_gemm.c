@@ -382,6 +382,10 @@ void emit_cpu_gemm(Lower *lower) {
         sequence.gemms[p] = gemm_new(&lower[p]);
         make_arrays(&sequence.gemms[p], sequence.gemms);
     }
+    bool all_pair = true; /* they share the packed rows */
+    for (uint32_t p = 0; p < sequence.n; p++)
+        all_pair = all_pair && gemm_may_pair(&sequence.gemms[p]);
+    for (uint32_t p = 0; p < sequence.n; p++) sequence.gemms[p].has_pairs = all_pair;
     if (sequence.rows) make_room(&sequence);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     units.step = set_units(sequence.gemms, units.index, units.to);

@@ -28,6 +28,8 @@ typedef struct Gemm {
     uint32_t k_axis;
     DimId k_extent;
     uint32_t lanes;
+    bool has_pairs;   /* an element of the packed operands is two steps of k, each in 16 bits, which
+                       * one instruction multiplies and adds; see gemm_pair.c */
     bool is_streamed; /* columns are not packed: the unit has one panel of few rows, so they are
                        * used too seldom */
     bool has_panels;  /* columns are packed in memory already: Kernel.panel_columns */
@@ -69,6 +71,16 @@ void gemm_pack_rows(Gemm *gemm);
 void gemm_pack_columns(Gemm *gemm);
 /* Sets `columns` to the block of k of the unit's first panel in memory. */
 void gemm_find_panels(Gemm *gemm);
+/* Whether the machine multiplies and adds pairs of the operands, exactly. */
+bool gemm_may_pair(const Gemm *gemm);
+/* Joins the steps of k of the packed rows or columns in pairs. The last one of an odd number gets a
+ * zero beside it. */
+void gemm_pair_rows(Gemm *gemm);
+void gemm_pair_columns(Gemm *gemm);
+/* The vector of pairs of two steps of k. */
+Val gemm_pair(const Gemm *gemm, Val first, Val second);
+/* sum + the products of both halves of each pair */
+Val gemm_add_pairs(const Gemm *gemm, Val a, Val b, Val sum);
 /* Multiplies the block of k into the panel's partial results, for all columns. */
 void gemm_tiles(Gemm *gemm);
 

@@ -225,6 +225,7 @@ static void pack_rows(Gemm *gemm) {
 
 void gemm_pack_rows(Gemm *gemm) {
     each_piece(gemm, &gemm->row, pack_rows);
+    if (gemm->has_pairs) gemm_pair_rows(gemm);
 }
 
 /* Columns along their own axis. */
@@ -357,4 +358,5 @@ static void pack_columns(Gemm *gemm) {
 
 void gemm_pack_columns(Gemm *gemm) {
     each_piece(gemm, &gemm->column, pack_columns);
+    if (gemm->has_pairs) gemm_pair_columns(gemm);
 }

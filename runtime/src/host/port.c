@@ -27,15 +27,16 @@ typedef struct Feature {
 } Feature;
 
 static const Feature features[] = {
-    {"sse3", 1, REG_C, 0, OS_NONE},        {"ssse3", 1, REG_C, 9, OS_NONE},
-    {"sse4.1", 1, REG_C, 19, OS_NONE},     {"sse4.2", 1, REG_C, 20, OS_NONE},
-    {"popcnt", 1, REG_C, 23, OS_NONE},     {"movbe", 1, REG_C, 22, OS_NONE},
-    {"fma", 1, REG_C, 12, OS_AVX},         {"f16c", 1, REG_C, 29, OS_AVX},
-    {"avx", 1, REG_C, 28, OS_AVX},         {"avx2", 7, REG_B, 5, OS_AVX},
-    {"bmi", 7, REG_B, 3, OS_NONE},         {"bmi2", 7, REG_B, 8, OS_NONE},
-    {"avx512f", 7, REG_B, 16, OS_AVX512},  {"avx512dq", 7, REG_B, 17, OS_AVX512},
-    {"avx512cd", 7, REG_B, 28, OS_AVX512}, {"avx512bw", 7, REG_B, 30, OS_AVX512},
-    {"avx512vl", 7, REG_B, 31, OS_AVX512}, {"lzcnt", 0x80000001u, REG_C, 5, OS_NONE},
+    {"sse3", 1, REG_C, 0, OS_NONE},          {"ssse3", 1, REG_C, 9, OS_NONE},
+    {"sse4.1", 1, REG_C, 19, OS_NONE},       {"sse4.2", 1, REG_C, 20, OS_NONE},
+    {"popcnt", 1, REG_C, 23, OS_NONE},       {"movbe", 1, REG_C, 22, OS_NONE},
+    {"fma", 1, REG_C, 12, OS_AVX},           {"f16c", 1, REG_C, 29, OS_AVX},
+    {"avx", 1, REG_C, 28, OS_AVX},           {"avx2", 7, REG_B, 5, OS_AVX},
+    {"bmi", 7, REG_B, 3, OS_NONE},           {"bmi2", 7, REG_B, 8, OS_NONE},
+    {"avx512f", 7, REG_B, 16, OS_AVX512},    {"avx512dq", 7, REG_B, 17, OS_AVX512},
+    {"avx512cd", 7, REG_B, 28, OS_AVX512},   {"avx512bw", 7, REG_B, 30, OS_AVX512},
+    {"avx512vl", 7, REG_B, 31, OS_AVX512},   {"lzcnt", 0x80000001u, REG_C, 5, OS_NONE},
+    {"avx512vnni", 7, REG_C, 11, OS_AVX512},
 };
 
 int port_cpu_has(const char *feature) {
