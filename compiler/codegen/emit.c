@@ -273,7 +273,7 @@ bool codegen_cpu_runs(const Target *target) {
         {"x86-64-v3", "avx2,fma,f16c,bmi2"},
         {"x86-64-v4", "avx2,fma,f16c,bmi2,avx512vl,avx512bw,avx512dq,avx512cd"}};
     char *host = LLVMGetHostCPUFeatures();
-    bool runs = target->device == DEVICE_CPU && has_all(host, target->features), is_known = false;
+    bool runs = target->has->cores && has_all(host, target->features), is_known = false;
     for (int i = 0; i < 2; i++) {
         if (strcmp(machines[i][0], target->machine) != 0) continue;
         is_known = true;

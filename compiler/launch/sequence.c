@@ -298,20 +298,13 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     return variant;
 }
 
-/* The number of the last variant of a level; no such variant: n_variants. */
-static uint32_t last_of_level(const Kernel *kernel, Str level) {
-    uint32_t v = kernel->n_variants;
-    while (v && predicate_level(&kernel->variants[v - 1].predicate) != level) v--;
-    return v ? v - 1 : kernel->n_variants;
-}
-
 /* The level's variant without other conditions, which is its last: rows in one work unit are short
  * enough for it. Where the rows have no code of the level, it is that of the best they have. */
 static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
     const Kernel *consumer = consumer_of(t);
-    uint32_t v = last_of_level(consumer, predicate_level(&of_first->predicate));
+    uint32_t v = kernel_last_of_level(consumer, predicate_level(&of_first->predicate));
     if (v == consumer->n_variants)
-        v = last_of_level(consumer, predicate_level(&consumer->variants->predicate));
+        v = kernel_last_of_level(consumer, predicate_level(&consumer->variants->predicate));
     Variant variant = consumer->variants[v];
     if (predicate_level(&of_first->predicate))
         predicate_require_level(&variant.predicate, predicate_level(&of_first->predicate));

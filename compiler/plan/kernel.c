@@ -68,6 +68,12 @@ static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
     return product;
 }
 
+uint32_t kernel_last_of_level(const Kernel *kernel, Str level) {
+    uint32_t v = kernel->n_variants;
+    while (v && predicate_level(&kernel->variants[v - 1].predicate) != level) v--;
+    return v ? v - 1 : kernel->n_variants;
+}
+
 void kernel_set_variants(Arena *arena, Kernel *kernel, const Variant *variants, uint32_t n) {
     kernel->variants = arena_copy(arena, variants, n * sizeof *variants);
     kernel->n_variants = n;

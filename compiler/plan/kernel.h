@@ -121,6 +121,8 @@ static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
 /* A copy that has its own variants and shares everything else. */
 Kernel kernel_copy(Arena *arena, const Kernel *kernel);
 /* Gives the kernel a copy of these variants. */
+/* The number of the last variant of a level; n_variants: there is none. */
+uint32_t kernel_last_of_level(const Kernel *kernel, Str level);
 void kernel_set_variants(Arena *arena, Kernel *kernel, const Variant *variants, uint32_t n);
 
 /* Axes of a GEMM: parallel .., m, n and reduced k. */

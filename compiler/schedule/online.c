@@ -47,7 +47,8 @@ enum { WIDE_VECTOR_BYTES = 64, WIDE_ROWS = 8, NARROW_ROWS = 4, TILE_VECTORS = 2 
 bool sched_cpu_gemm_online_may(const Kernel *scores, const Kernel *result, const Target *target) {
     const Reduce *reduce = &scores->reduces.data[0];
     const DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
-    uint32_t acc_bytes = dtype_bytes(reduce->acc), lanes = target->vector_bytes / acc_bytes;
+    uint32_t acc_bytes = dtype_bytes(reduce->acc);
+    uint32_t lanes = target_level(target, 0)->vector_bytes / acc_bytes;
     DimId rows = kernel_axis_extent(result, gemm_axis_m(result));
     bool may_be_fewer = result->segment_axis != NO_AXIS && result->choice;
     int64_t n_rows = may_be_fewer ? dim_lo(dims, rows) : dim_hi(dims, rows);
@@ -60,29 +61,42 @@ bool sched_cpu_gemm_online_may(const Kernel *scores, const Kernel *result, const
            dim_hi(dims, kernel_n_reduced(result)) >= lanes;
 }
 
-void sched_cpu_gemm_online(Arena *scratch, const Target *target, Kernel *scores, Kernel *result) {
+static void tile_scores(const Target *level, const Kernel *scores, const Kernel *result,
+                        Variant *made) {
     DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
-    Variant made = scores->variants[scores->n_variants - 1], own = result->variants[0];
-    uint32_t lanes = target->vector_bytes / dtype_bytes(scores->reduces.data[0].acc);
-    uint32_t high = target->vector_bytes == WIDE_VECTOR_BYTES ? WIDE_ROWS : NARROW_ROWS;
+    uint32_t lanes = level->vector_bytes / dtype_bytes(scores->reduces.data[0].acc);
+    uint32_t high = level->vector_bytes == WIDE_VECTOR_BYTES ? WIDE_ROWS : NARROW_ROWS;
     int64_t rows = dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result)));
     int64_t depth = dim_hi(dims, kernel_n_reduced(scores));
     uint32_t most = SCHED_CPU_GEMM_ONLINE_ROWS;
     while (most > high && most / 2 >= rows) most /= 2;
-    made.sched.template = TEMPLATE_CPU_GEMM_ONLINE;
-    made.sched.lanes = lanes;
-    made.sched.unroll = target->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
-    made.sched.cpu_gemm = (CpuGemmSched){.register_m = most < high ? most : high,
-                                         .register_n = TILE_VECTORS * lanes,
-                                         .tile_m = most,
-                                         .tile_n = ONLINE_BLOCK,
-                                         .unit_m = most,
-                                         .unit_n = ONLINE_BLOCK,
-                                         .tile_k = (uint32_t)(depth + lanes - 1) / lanes * lanes,
-                                         .is_blocked = true};
-    made.grid = online_n_units(dims, result, most, SCHED_CPU_ONLINE_COLUMNS);
-    made.grid = choice_scale(dims, result->choice, result->version, made.grid);
-    own.grid = made.grid;
-    kernel_set_variants(scratch, scores, &made, 1);
-    kernel_set_variants(scratch, result, &own, 1);
+    made->sched.template = TEMPLATE_CPU_GEMM_ONLINE;
+    made->sched.lanes = lanes;
+    made->sched.unroll = level->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
+    made->sched.cpu_gemm = (CpuGemmSched){.register_m = most < high ? most : high,
+                                          .register_n = TILE_VECTORS * lanes,
+                                          .tile_m = most,
+                                          .tile_n = ONLINE_BLOCK,
+                                          .unit_m = most,
+                                          .unit_n = ONLINE_BLOCK,
+                                          .tile_k = (uint32_t)(depth + lanes - 1) / lanes * lanes,
+                                          .is_blocked = true};
+    made->grid = online_n_units(dims, result, most, SCHED_CPU_ONLINE_COLUMNS);
+    made->grid = choice_scale(dims, result->choice, result->version, made->grid);
+}
+
+/* The result has one variant for each level. */
+void sched_cpu_gemm_online(Arena *scratch, const Target *target, Kernel *scores, Kernel *result) {
+    Variant made[MAX_VARIANTS], own[MAX_VARIANTS];
+    uint32_t n = result->n_variants;
+    for (uint32_t v = 0; v < n; v++) {
+        Str name = predicate_level(&result->variants[v].predicate);
+        const Target *last = target_level(target, target_n_levels(target) - 1);
+        made[v] = scores->variants[kernel_last_of_level(scores, name)];
+        own[v] = result->variants[v];
+        tile_scores(name ? target_by_name(name) : last, scores, result, &made[v]);
+        own[v].grid = made[v].grid;
+    }
+    kernel_set_variants(scratch, scores, made, n);
+    kernel_set_variants(scratch, result, own, n);
 }

@@ -17,8 +17,9 @@ static void propose(Scheduler *s, Access access) {
 
 /* Whether the kernel's code for the level is other than for the next. */
 static bool adds_code(const Kernel *kernel, const Target *level, const Target *next) {
-    bool has_dots = form_info(kernel->form)->multiplies && kernel->reduces.data[0].acc == DT_I32 &&
-                    dtype_bytes(gemm_operand_dtype(kernel)) < dtype_bytes(DT_I32);
+    bool has_dots = form_info(kernel->form)->multiplies &&
+                    dtype_is_int(kernel->reduces.data[0].acc) &&
+                    dtype_bytes(gemm_operand_dtype(kernel)) == 1;
     return level->vector_bytes != next->vector_bytes ||
            (has_dots && level->has_int_dots != next->has_int_dots);
 }

@@ -1,6 +1,6 @@
 /* Products of small integers, two steps of k at a time. See gemm.h.
  *
- * i8, u8 and i16 fit 16 bits, and AVX2 multiplies pairs of these and adds both products to one of
+ * i8 and u8 fit 16 bits, and AVX2 multiplies pairs of these and adds both products to one of
  * 32 bits (vpmaddwd), with VNNI also the sum so far (vpdpwssd, which LLVM makes of both). Sums of
  * integers wrap, so their order changes no bit, and this is exact.
  *
@@ -11,12 +11,13 @@
 enum { HALF_BITS = 16, WIDE_VECTOR_BYTES = 64 };
 
 static bool fits_half(Dtype dtype) {
-    return dtype == DT_I8 || dtype == DT_U8 || dtype == DT_I16;
+    return dtype_is_int(dtype) && dtype_bytes(dtype) == 1;
 }
 
 bool gemm_may_pair(const Gemm *gemm) {
-    return gemm->acc == DT_I32 && !gemm->is_streamed && fits_half(gemm->row.dtype) &&
-           fits_half(gemm->column.dtype) && gemm->lanes * sizeof(int32_t) >= 32;
+    return dtype_is_int(gemm->acc) && dtype_bytes(gemm->acc) == sizeof(int32_t) &&
+           !gemm->is_streamed && fits_half(gemm->row.dtype) && fits_half(gemm->column.dtype) &&
+           gemm->lanes * sizeof(int32_t) >= 32;
 }
 
 Val gemm_pair(const Gemm *gemm, Val first, Val second) {
