@@ -91,7 +91,7 @@ bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride)
 int64_t index_stride_const(const IndexTab *tab, IndexId id, uint32_t axis);
 /* A load in vectors whose lanes are at most so many elements apart reads all elements between them
  * and shuffles. */
-enum { INDEX_NEAR_STRIDE = 4 };
+enum { INDEX_NEAR_STRIDE = 8 };
 
 /* How the index changes over `lanes` consecutive values of `axis`, starting at a multiple of
  * `lanes`. */

@@ -322,13 +322,13 @@ bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
            most > 1 && most <= PLAN_GROUP_ELEMS / lanes;
 }
 
-uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
-    enum { MOST_STEPS = 8, MOST_COST = 512 }; /* of unrolled code, in primitives; judged */
+uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes, uint32_t most) {
+    enum { MOST_COST = 512 }; /* of unrolled code, in primitives; judged */
     const ScalarTab *scalars = kernel->scalars;
     int64_t n;
     bool is_known =
         dim_is_const(indextab_dims(scalartab_indices(scalars)), kernel_n_reduced(kernel), &n);
-    if (!is_known || n < 2 || n > MOST_STEPS * (int64_t)lanes) return 0;
+    if (!is_known || n < 2 || n > most * (int64_t)lanes) return 0;
     uint32_t cost = 0, n_steps = (uint32_t)((n - 1) / lanes + 1);
     const bool *live = kernel_live_scalars(arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++)

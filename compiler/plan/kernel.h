@@ -164,9 +164,10 @@ uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);
  * many rows as there are lanes, of PLAN_GROUP_ELEMS elements at most, so that what they load,
  * keep and store stays in the nearest cache. */
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant);
-/* CPU: how many vectors a row of a group has, if that number is known and so small that the row
- * needs no loop; else 0. */
-uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes);
+/* CPU: how many vectors of `lanes` a row has, if that number is known, at most `most`, and so small
+ * that the row needs no loop; else 0. */
+uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes, uint32_t most);
+enum { KERNEL_MOST_ROW_STEPS = 8, KERNEL_MOST_COLUMN_ROWS = 64 }; /* judged */
 /* Reduction `i` of a stage. */
 static inline const Reduce *stage_reduce(const Kernel *kernel, const Stage *stage, uint32_t i) {
     return &kernel->reduces.data[stage->reduces.data[i]];

@@ -8,12 +8,21 @@
 
 #include <math.h>
 
+/* The lanes along an axis: a short one needs no more than hold it. */
+static uint32_t axis_lanes(const Scheduler *s, uint32_t axis) {
+    uint32_t lanes = s->target->vector_bytes / dtype_bytes(s->kernel->reduces.data[0].acc);
+    int64_t extent = dim_hi(s->dims, index_axis_extent(s->indices, axis));
+    while (lanes / 2 >= extent && lanes > 2) lanes /= 2;
+    return lanes;
+}
+
 /* The axis along which the outputs take the fewest accesses; NO_AXIS: there is none. */
-static uint32_t choose_lane_axis(const Scheduler *s, uint32_t lanes) {
+static uint32_t choose_lane_axis(const Scheduler *s) {
     uint32_t best = NO_AXIS;
     double least = 0, depth = (double)dim_hi(s->dims, kernel_n_reduced(s->kernel));
     for (uint32_t axis = 0; axis < s->kernel->n_parallel; axis++) {
         double extent = (double)dim_hi(s->dims, index_axis_extent(s->indices, axis));
+        uint32_t lanes = axis_lanes(s, axis);
         CpuTapsAccesses accesses = cpu_taps_accesses(s->arena, s->kernel, axis, lanes);
         if (extent < 2 || !accesses.are_near) continue;
         double vectors = ceil(extent / lanes), own = accesses.tap * depth + accesses.rest;
@@ -52,8 +61,7 @@ static bool may(const Scheduler *s) {
         dim_is_const(s->dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)), &columns);
     if (!(is_row && rows == 1) && !(is_column && columns == 1)) return false;
     if (dim_hi(s->dims, gemm_n_batches(kernel)) <= 1) return false; /* one is streamed */
-    uint32_t lanes = s->target->vector_bytes / dtype_bytes(kernel->reduces.data[0].acc);
-    return choose_lane_axis(s, lanes) != NO_AXIS;
+    return choose_lane_axis(s) != NO_AXIS;
 }
 
 static void list_variants(const Scheduler *s, Candidates *list) {
@@ -61,8 +69,8 @@ static void list_variants(const Scheduler *s, Candidates *list) {
     Variant *variant = candidate_always(list);
     Sched *sched = &variant->sched;
     sched->template = TEMPLATE_CPU_TAPS;
-    sched->lanes = s->target->vector_bytes / dtype_bytes(kernel->reduces.data[0].acc);
-    uint32_t lane_axis = choose_lane_axis(s, sched->lanes);
+    uint32_t lane_axis = choose_lane_axis(s);
+    sched->lanes = axis_lanes(s, lane_axis);
     uint32_t walked = choose_walked_axis(s, lane_axis);
     double extent = (double)dim_hi(s->dims, index_axis_extent(s->indices, lane_axis));
     double row = extent * (double)dim_hi(s->dims, kernel_n_reduced(kernel));

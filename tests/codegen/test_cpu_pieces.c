@@ -121,8 +121,9 @@ Test(cpu_pieces, pieces_of_maps, .timeout = 120) {
 
 /* Columns of few rows: each reduction, several stages, reduced axes apart, and no elements. */
 Test(cpu_pieces, columns_of_few_rows, .timeout = 240) {
-    for (int n = 0; n <= 9; n++) {
-        if (n == 0) continue;
+    static const int rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 64, 65};
+    for (int i = 0; i < 12; i++) {
+        int n = rows[i];
         check_format("graph g(x: f32[4, %d, 37]) -> (s: f32[4, 37], m: f32[4, 37], i: i32[4, 37], "
                      "y: f32[4, %d, 37]) {\n"
                      "  s = sum(x, axis=1)\n  m = max(x * x, axis=1)\n  i = argmax(x, axis=1)\n"
@@ -136,6 +137,35 @@ Test(cpu_pieces, columns_of_few_rows, .timeout = 240) {
             "  y = logsumexp(x, axis=1) * 2.0\n  z = any(b, axis=1)\n}\n",
             n, n);
     }
+}
+
+/* Lanes a few elements apart under guards: pooling in both layouts, columns of many rows, depthwise
+ * taps along short rows. */
+Test(cpu_pieces, windows_apart_with_padding, .timeout = 240) {
+    static const char *const dtypes[] = {"f32", "f64", "bf16"};
+    for (int d = 0; d < 3; d++)
+        for (int stride = 1; stride <= 9; stride++) {
+            int n = 1 + (39 + 4 - 5) / stride;
+            check_format("graph g(x: %s[2, 3, 39, 39], p: %s[3, 1, 5, 5]) -> (y: %s[2, 3, %d, %d], "
+                         "z: %s[2, 3, %d, %d]) {\n"
+                         "  y = max_pool2d(x, 5, stride=%d, padding=2)\n"
+                         "  z = conv2d(x, p, stride=%d, padding=2, groups=3)\n}\n",
+                         dtypes[d], dtypes[d], dtypes[d], n, n, dtypes[d], n, n, stride, stride);
+        }
+    for (int width = 2; width <= 17; width += 5)
+        check_format("graph g(x: f32[2, 9, %d, 7]) -> (y: f32[2, 5, %d, 7]) {\n"
+                     "  y = avg_pool2d_nhwc(x, 3, stride=2, padding=1)\n}\n",
+                     2 * width, width);
+}
+
+/* Where a guard fails for all lanes, a constant is read; its address is no memory of the tensor. */
+Test(cpu_pieces, constants_outside_of_a_guard, .timeout = 120) {
+    static const char *const values[] = {"2.0", "-inf", "nan"};
+    for (int v = 0; v < 3; v++)
+        check_format("graph g(x: f32[3, 40], y: f64[2, 33]) -> (a: f32[7, 40], b: f64[6, 11]) {\n"
+                     "  a = pad(x, low=[2, 0], high=[2, 0], value=%s) * 2.0\n"
+                     "  b = pad(y[:, ::3], low=[3, 0], high=[1, 0], value=%s) + 1.0\n}\n",
+                     values[v], values[v]);
 }
 
 /* Scans around the lengths of runs, groups and tiles. */

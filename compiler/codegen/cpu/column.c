@@ -358,7 +358,7 @@ void emit_cpu_column(Lower *lower) {
                      .lanes = cpu_lanes(lower),
                      .width = chunk_width(lower, extent)};
     if (lower->kernel->segment_axis == NO_AXIS)
-        column.n_rows = kernel_row_steps(k->arena, lower->kernel, 1);
+        column.n_rows = kernel_row_steps(k->arena, lower->kernel, 1, KERNEL_MOST_COLUMN_ROWS);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     DimId n_strips = dim_ceil_div(lower_dims(lower), extent, sched->cpu_column.chunk_elems);
     Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));

@@ -313,6 +313,7 @@ void emit_cpu_row(Lower *lower) {
         rows_alone(&model, lower->units_begin, lower->units_end);
         return;
     }
-    model.n_steps = kernel_row_steps(lower->k->arena, lower->kernel, model.lanes);
+    model.n_steps =
+        kernel_row_steps(lower->k->arena, lower->kernel, model.lanes, KERNEL_MOST_ROW_STEPS);
     group_emit(&model, lower->units_begin, lower->units_end);
 }

@@ -2,6 +2,7 @@
 #include "codegen/scalar/point_fma.h"
 #include "codegen/scalar/point_index.h"
 #include "codegen/scalar/point_narrow.h"
+#include "codegen/scalar/point_near.h"
 #include "codegen/scalar/point_quotient.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ static Val and_opt(const Codegen *k, Val a, Val b) {
 /* A constant is added to the address last. Then addresses a constant distance apart share one
  * pointer, and their accesses have constant offsets. LLVM could not see this through the extension
  * of a 32-bit index. */
-static Val element_pointer(const Lower *lower, uint32_t arg, Val address) {
+Val point_element_pointer(const Lower *lower, uint32_t arg, Val address) {
     const Codegen *k = lower->k;
     Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[arg]].dtype;
     LLVMTypeRef element = k_memory_type(k, dtype, 1);
@@ -50,11 +51,11 @@ static Val element_pointer(const Lower *lower, uint32_t arg, Val address) {
 
 Val point_pointer(Point *point, const Scalar *load) {
     Val address = point_index_at(point, load->index, false);
-    return element_pointer(point->lower, lower_arg(point->lower, load->buffer), address);
+    return point_element_pointer(point->lower, lower_arg(point->lower, load->buffer), address);
 }
 
-static Val plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef type, Val pointer,
-                      uint32_t align_bytes) {
+Val point_plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef type, Val pointer,
+                     uint32_t align_bytes) {
     Val load = k_load_aligned(lower->k, type, pointer, align_bytes);
     if (!lower->may_change[arg])
         LLVMSetMetadata(load, lower->k->invariant_kind, lower->k->invariant);
@@ -65,8 +66,8 @@ static Val plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef type, Val po
 static Val load_one(const Lower *lower, uint32_t arg, Dtype dtype, Val address, Val condition) {
     const Codegen *k = lower->k;
     if (condition) address = k_select(k, condition, address, lower_index_const(lower, 0));
-    Val pointer = element_pointer(lower, arg, address);
-    return plain_load(lower, arg, k_memory_type(k, dtype, 1), pointer, dtype_bytes(dtype));
+    Val pointer = point_element_pointer(lower, arg, address);
+    return point_plain_load(lower, arg, k_memory_type(k, dtype, 1), pointer, dtype_bytes(dtype));
 }
 
 static Val load_each_lane(Point *point, const Scalar *s, uint32_t arg, Val condition) {
@@ -83,84 +84,6 @@ static Val load_each_lane(Point *point, const Scalar *s, uint32_t arg, Val condi
         all = k_insert_at(k, all, element, at);
     }
     return all;
-}
-
-static Val load_masked(Point *point, const Scalar *s, uint32_t arg, Val mask) {
-    Lower *lower = point->lower;
-    Codegen *k = lower->k;
-    LLVMTypeRef type = k_memory_type(k, s->dtype, point->lanes);
-    LLVMTypeRef overloads[2] = {type, k->global_ptr};
-    Val pointer = element_pointer(lower, arg, point_index_at(point, s->index, false));
-    Val args[3] = {pointer, k_splat(k, mask, point->lanes), LLVMConstNull(type)};
-    Val call = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
-    k_align_argument(call, 1, dtype_bytes(s->dtype));
-    return call;
-}
-
-/* The lanes of part `part` of the elements that a strided load reads, where the load's own lanes
- * are `stride` apart: the lanes that it needs, and of them those in the mask. */
-static Val part_mask(const Point *point, uint32_t stride, uint32_t part, Val mask) {
-    const Codegen *k = point->lower->k;
-    uint32_t lanes = point->lanes;
-    Val *needed = arena_array(k->arena, Val, lanes), *from = arena_array(k->arena, Val, lanes);
-    for (uint32_t i = 0; i < lanes; i++) {
-        uint32_t element = part * lanes + i;
-        needed[i] =
-            LLVMConstInt(k->i1, mask ? element % stride == 0 : element <= (lanes - 1) * stride, 0);
-        from[i] = k_i32(k, element / stride);
-    }
-    Val all = LLVMConstVector(needed, lanes);
-    if (!mask) return all;
-    Val spread = k_shuffle(k, mask, LLVMGetPoison(LLVMTypeOf(mask)), LLVMConstVector(from, lanes));
-    return k_and(k, spread, all);
-}
-
-/* Loads lanes that are a few elements apart: all elements from the first to the last, of which
- * shuffles take one in `stride`. */
-static Val load_strided(Point *point, const Scalar *s, uint32_t arg, uint32_t stride, Val uniform) {
-    Lower *lower = point->lower;
-    Codegen *k = lower->k;
-    uint32_t lanes = point->lanes;
-    LLVMTypeRef type = k_memory_type(k, s->dtype, lanes), overloads[2] = {type, k->global_ptr};
-    Val first = element_pointer(lower, arg, point_index_at(point, s->index, false)), all = NULL;
-    for (uint32_t part = 0; part < stride; part++) {
-        bool is_last = part == stride - 1;
-        Val mask = is_last || point->mask ? part_mask(point, stride, part, point->mask) : NULL;
-        if (uniform) {
-            Val own = k_splat(k, uniform, lanes);
-            mask = mask ? k_and(k, mask, own) : own;
-        }
-        Val pointer = k_gep(k, k_memory_type(k, s->dtype, 1), first,
-                            k_int(k->i64, (int64_t)part * lanes)),
-            own;
-        if (mask) {
-            Val args[3] = {pointer, mask, LLVMConstNull(type)};
-            own = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
-            k_align_argument(own, 1, dtype_bytes(s->dtype));
-        } else {
-            own = plain_load(lower, arg, type, pointer, dtype_bytes(s->dtype));
-        }
-        Val *taken = arena_array(k->arena, Val, lanes);
-        for (uint32_t i = 0; i < lanes; i++) {
-            uint32_t element = i * stride;
-            bool is_own = element / lanes == part;
-            taken[i] = k_i32(k, is_own ? lanes + element % lanes : i);
-        }
-        if (!all) all = LLVMGetPoison(type);
-        all = k_shuffle(k, all, own, LLVMConstVector(taken, lanes));
-    }
-    return all;
-}
-
-/* The distance of the lanes if a strided load can read them; else 0. */
-static uint32_t near_stride(const Point *point, const Scalar *s, Val guard) {
-    const Lower *lower = point->lower;
-    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    if (!lower->k->target->has->cores || point->flat || point->active ||
-        dtype_bytes(s->dtype) < 4 || (guard && k_is_vector(guard)))
-        return 0;
-    int64_t stride = index_stride_const(tab, s->index, point->lane_axis);
-    return stride > 1 && stride <= INDEX_NEAR_STRIDE ? (uint32_t)stride : 0;
 }
 
 /* The alignment in bytes that a contiguous vector access at this index is known to have, at
@@ -182,14 +105,14 @@ static Val load_vector(Point *point, const Scalar *s, uint32_t arg, uint32_t ali
     Val address = point_index_at(point, s->index, false);
     if (condition) address = k_select(k, condition, address, lower_index_const(lower, 0));
     LLVMTypeRef type = k_memory_type(k, s->dtype, point->lanes);
-    Val pointer = element_pointer(lower, arg, address);
+    Val pointer = point_element_pointer(lower, arg, address);
     uint32_t n_bytes = point->lanes * dtype_bytes(s->dtype);
     bool is_words = dtype_bytes(s->dtype) > 1; /* splitting a vector of bools is not worth it */
     bool is_whole = is_words && align == n_bytes && (n_bytes == 8 || n_bytes == 16);
     return (lower->read_once >> arg & 1) && is_whole && k->target->has_load_hints
                ? k_load_hinted(k, type, n_bytes, pointer, lower->may_change[arg],
                                lower->load_policy)
-               : plain_load(lower, arg, type, pointer, align);
+               : point_plain_load(lower, arg, type, pointer, align);
 }
 
 /* GPU: whether every tensor with elements has at least as many as a vector has lanes. Then a vector
@@ -256,6 +179,8 @@ static Val load_value(Point *point, const Scalar *s) {
     Codegen *k = lower->k;
     uint32_t arg = lower_arg(lower, s->buffer);
     if (is_off_memory(lower, arg)) return load_from_shared(point, s, arg);
+    uint32_t stride = point_on_lanes(point, s->axes) ? point_near_stride(point, s) : 0;
+    if (stride) return point_load_near(point, s, arg, stride, NULL);
     Val guard = s->guard ? point_guard(point, s->guard) : NULL;
     if (guard && LLVMIsAConstantInt(guard)) guard = LLVMConstIntGetZExtValue(guard) ? NULL : guard;
     Val condition = point->active;
@@ -265,14 +190,9 @@ static Val load_value(Point *point, const Scalar *s) {
         return load_one(lower, arg, s->dtype, point_index_at(point, s->index, false), condition);
     if (point->mask && condition) condition = k_splat(k, condition, point->lanes);
     condition = and_opt(k, condition, point->mask);
-    bool is_contiguous = point_motion(point, s->index) == LANES_CONTIGUOUS;
+    if (point_motion(point, s->index) != LANES_CONTIGUOUS)
+        return load_each_lane(point, s, arg, condition);
     uint32_t align = access_align(point, s->index, arg, s->dtype);
-    uint32_t stride = is_contiguous ? 0 : near_stride(point, s, guard);
-    if (stride) return load_strided(point, s, arg, stride, guard);
-    if (!is_contiguous) return load_each_lane(point, s, arg, condition);
-    if (k->target->has->cores)
-        return condition ? load_masked(point, s, arg, condition)
-                         : load_vector(point, s, arg, align, NULL);
     bool is_vector = !condition || (!k_is_vector(condition) && ((!guard && has_lanes(point)) ||
                                                                 begins_with_lanes(point, arg)));
     return is_vector ? load_vector(point, s, arg, align, condition)
@@ -290,6 +210,22 @@ static Val from_memory(const Codegen *k, Dtype dtype, Val value) {
     return k_ne(k, value, LLVMConstNull(LLVMTypeOf(value)));
 }
 
+/* A load inside a guard and a constant outside, as of padding, in one access; NULL: it has another
+ * form. */
+static Val guarded_load(Point *point, const Scalar *select) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    const Scalar *inside = scalar_get(scalars, select->args[0]);
+    const Scalar *load = scalar_get(scalars, select->args[1]);
+    bool is_guarded = inside->kind == SCALAR_INSIDE && load->kind == SCALAR_LOAD &&
+                      load->guard == inside->guard && !dtype_is_bool(load->dtype) &&
+                      scalar_get(scalars, select->args[2])->kind == SCALAR_CONST;
+    if (!is_guarded || !point_on_lanes(point, load->axes)) return NULL;
+    uint32_t stride = point_near_stride(point, load);
+    if (!stride) return NULL;
+    Val outside = point_value(point, select->args[2]);
+    return point_load_near(point, load, lower_arg(point->lower, load->buffer), stride, outside);
+}
+
 static Val prim_value(Point *point, const Scalar *s) {
     Codegen *k = point->lower->k;
     const PrimInfo *info = prim_info(s->prim);
@@ -299,6 +235,8 @@ static Val prim_value(Point *point, const Scalar *s) {
     if (contracted) return contracted;
     bool any_vector = false;
     if (s->prim == PRIM_SELECT) {
+        Val guarded = guarded_load(point, s);
+        if (guarded) return guarded;
         Val condition = point_value(point, s->args[0]);
         if (LLVMIsAConstantInt(condition))
             return point_value(point, s->args[LLVMConstIntGetZExtValue(condition) ? 1 : 2]);
@@ -413,7 +351,7 @@ static Val to_memory(const Codegen *k, Dtype dtype, Val value, uint32_t lanes) {
 }
 
 static void store_one(const Lower *lower, uint32_t arg, Val value, Val address, uint32_t bytes) {
-    Val pointer = element_pointer(lower, arg, address);
+    Val pointer = point_element_pointer(lower, arg, address);
     k_store_aligned(lower->k, value, pointer, bytes);
 }
 
@@ -459,7 +397,7 @@ static void store_masked(Point *point, const Store *store, uint32_t arg, Val val
         store_one(lower, arg, value, address, bytes);
         return;
     }
-    Val pointer = element_pointer(lower, arg, address);
+    Val pointer = point_element_pointer(lower, arg, address);
     LLVMTypeRef overloads[2] = {LLVMTypeOf(value), k->global_ptr};
     Val args[3] = {value, pointer, point->mask};
     Val call = k_intrinsic_of(k, "llvm.masked.store", overloads, 2, args, 3);
@@ -503,7 +441,8 @@ static void store_lanes(Point *point, const Store *store, uint32_t arg, Val valu
     } else if (point->mask) {
         store_masked(point, store, arg, value, dtype_bytes(dtype));
     } else {
-        Val pointer = element_pointer(lower, arg, point_index_at(point, store->address, false));
+        Val pointer =
+            point_element_pointer(lower, arg, point_index_at(point, store->address, false));
         k_store_aligned(k, value, pointer, align);
     }
 }

@@ -157,8 +157,7 @@ static bool is_guard_uniform(const Point *point, const Guard *g) {
            index_is_multiple(tab, hi, axis, lanes);
 }
 
-/* Whether lo <= index < hi: i1, or a vector of i1 if it varies with the lane. */
-static Val range_value(Point *point, const Guard *g) {
+Val point_guard_range(Point *point, const Guard *g) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
     uint32_t lanes = is_guard_uniform(point, g) ? 1 : point->lanes;
@@ -185,8 +184,7 @@ bool point_cut_of(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo,
     return atom.kind == ATOM_AXIS && atom.axis == axis && coefficient == 1;
 }
 
-/* Whether a condition is known in the point's piece: it holds, or fails, everywhere in it. */
-static bool is_known(const Point *point, const Guard *g, bool *holds) {
+bool point_guard_is_known(const Point *point, const Guard *g, bool *holds) {
     const Kernel *kernel = point->lower->kernel;
     const PointPiece *piece = &point->piece;
     int64_t lo, hi, n = INT64_MAX;
@@ -208,11 +206,11 @@ Val point_guard(Point *point, GuardId guard) {
     for (; guard; guard = guard_get(scalars, guard).next) {
         Guard g = guard_get(scalars, guard);
         bool holds;
-        if (is_known(point, &g, &holds)) {
+        if (point_guard_is_known(point, &g, &holds)) {
             if (holds) continue;
             return LLVMConstInt(lower->k->i1, 0, 0);
         }
-        Val own = range_value(point, &g);
+        Val own = point_guard_range(point, &g);
         if (all && k_is_vector(own)) all = k_splat(lower->k, all, point->lanes);
         if (all && k_is_vector(all)) own = k_splat(lower->k, own, point->lanes);
         all = all ? k_and(lower->k, all, own) : own;

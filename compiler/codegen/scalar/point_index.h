@@ -14,6 +14,11 @@ Val point_index_at(Point *point, IndexId id, bool per_lane);
 /* Whether all terms of the guard hold: i1, a constant if the point's piece tells, or a vector of i1
  * if a bound may fall between two lanes. */
 Val point_guard(Point *point, GuardId guard);
+/* Whether the guard's first condition is known in the point's piece: it holds, or fails, everywhere
+ * in it. */
+bool point_guard_is_known(const Point *point, const Guard *g, bool *holds);
+/* Whether the first condition holds: i1, or a vector of i1 if it differs from lane to lane. */
+Val point_guard_range(Point *point, const Guard *g);
 /* Splits a constant addend off an axis value and adds it to *constant. */
 Val point_without_constant(Val value, int64_t *constant);
 
