@@ -20,16 +20,17 @@ import time
 LEAST_FLOPS, MOST_FLOPS = 1e6, 1e10
 
 
+def log_uniform(rng, low, high):
+    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
 class Convolution:
     """One convolution. `channels_last` is the layout of the image: [B, H, W, C] or [B, C, H, W]."""
 
     def __init__(self, rng):
-        def log_uniform(low, high):
-            return round(math.exp(rng.uniform(math.log(low), math.log(high))))
-
-        self.batch, self.size = log_uniform(1, 16), log_uniform(7, 224)
-        self.channels, self.columns = log_uniform(1, 512), log_uniform(1, 512)
-        self.kernel, self.stride = log_uniform(1, 11), rng.randint(1, 3)
+        self.batch, self.size = log_uniform(rng, 1, 16), log_uniform(rng, 7, 224)
+        self.channels, self.columns = log_uniform(rng, 1, 512), log_uniform(rng, 1, 512)
+        self.kernel, self.stride = log_uniform(rng, 1, 11), rng.randint(1, 3)
         self.dilation = rng.randint(1, 2) if self.kernel > 1 else 1
         self.is_transposed, self.channels_last = rng.random() < 0.2, rng.random() < 0.5
         self.groups = 1
@@ -103,32 +104,32 @@ def least_us(function):
     return 1e6 * least
 
 
-def fusec_us(fusec, convolution, threads):
+def fusec_us(fusec, drawn, threads):
     with tempfile.NamedTemporaryFile("w", suffix=".g") as file:
-        file.write(convolution.source())
+        file.write(drawn.source())
         file.flush()
         out = subprocess.run([fusec, "bench", file.name, "--device=cpu", "--target=cpu-native",
                               f"--threads={threads}", f"--runs={RUNS}", "--json"],
                              capture_output=True, text=True, timeout=60)
     if out.returncode:
-        sys.exit(f"{convolution.name()}: {out.stderr}")
+        sys.exit(f"{drawn.name()}: {out.stderr}")
     return json.loads(out.stdout)["min_us"]
 
 
-def beside(fusec, convolutions, threads):
+def beside(fusec, drawn, threads):
     """PyTorch's best layout in memory over ours, channels first or last as drawn."""
     import torch
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     ratios = []
-    for convolution in convolutions:
+    for one in drawn:
         formats = (torch.contiguous_format, torch.channels_last)
-        calls = [convolution.torch_call(torch, memory_format) for memory_format in formats]
+        calls = [one.torch_call(torch, memory_format) for memory_format in formats]
         theirs = min(map(least_us, calls))
-        ours = fusec_us(fusec, convolution, threads)
+        ours = fusec_us(fusec, one, threads)
         theirs = min([theirs] + [least_us(call) for call in calls])
         ratios.append(theirs / ours)
-        print(f"{theirs:10.1f} {ours:10.1f} {ratios[-1]:6.2f}  {convolution.name()}", flush=True)
+        print(f"{theirs:10.1f} {ours:10.1f} {ratios[-1]:6.2f}  {one.name()}", flush=True)
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     print(f"{threads} threads, PyTorch {torch.__version__}: geometric mean {mean:.2f} of"
           f" {len(ratios)}, worst {min(ratios):.2f}, {sum(r >= 0.6 for r in ratios)} at least 0.6")
