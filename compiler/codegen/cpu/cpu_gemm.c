@@ -95,6 +95,7 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
     if (!shares_columns(gemm, first) && !gemm->is_streamed && !gemm->has_panels)
         gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
     gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
+    gemm_make_offsets(gemm);
 }
 
 /* The row kernel. */
@@ -294,6 +295,7 @@ static void each_panel(const SequenceGemms *sequence) {
 
 static void take_columns(Gemm *gemm, const Gemm *first) {
     follow(gemm, first);
+    gemm_find_offsets(gemm);
     if (gemm->has_panels)
         gemm_find_panels(gemm);
     else if (!gemm->is_streamed && !shares_columns(gemm, first))

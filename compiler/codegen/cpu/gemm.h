@@ -19,6 +19,8 @@ typedef struct GemmOperand {
     CpuPack pack;
     PointPiece piece; /* of k that is packed */
     CpuSpan span;     /* of k: the piece, as far as it is in the block of k */
+    Val offsets;      /* of a load in runs: array [depth] of what k adds to its address, where a
+                       * vector begins in the block of k; NULL: each vector computes its address */
 } GemmOperand;
 
 typedef struct Gemm {
@@ -65,6 +67,9 @@ Gemm gemm_new(Lower *lower);
 void gemm_choose_layout(Gemm *gemm);
 /* The number of elements of a packed panel of rows. */
 int64_t gemm_row_panel_elems(const Gemm *gemm);
+/* Allocates the operands' offsets, and sets them for the block of k. */
+void gemm_make_offsets(Gemm *gemm);
+void gemm_find_offsets(Gemm *gemm);
 /* Packs the block of k, [k_begin, + n_k), of the panel's rows or of the unit's columns. Rows and
  * columns past the edge get copies or zeros; no result depends on them. */
 void gemm_pack_rows(Gemm *gemm);

@@ -150,10 +150,94 @@ static void each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *s
     loop_end(k, &loop);
 }
 
+/* Offsets. A run is shorter than the code that finds its address, which divides k by the extents of
+ * the windows. Where the address is a sum of what k adds and of what the other axes add, the former
+ * is computed once for a block of k. */
+
+static bool has_offsets(const Gemm *gemm, const GemmOperand *operand) {
+    const ScalarTab *scalars = gemm->lower->kernel->scalars;
+    const IndexTab *tab = scalartab_indices(scalars);
+    const Scalar *load = scalar_get(scalars, operand->value);
+    if (!operand->pack.run || !gemm_operand_is_plain(gemm, operand) || load->guard) return false;
+    IndexExpr expr = index_expr(tab, load->index);
+    bool is_sum = true;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        uint32_t axes = index_atom(tab, expr.terms[i].atom).axes, own = 1u << gemm->k_axis;
+        is_sum = is_sum && (!(axes & own) || axes == own);
+    }
+    return is_sum;
+}
+
+void gemm_make_offsets(Gemm *gemm) {
+    Lower *lower = gemm->lower;
+    GemmOperand *operands[2] = {&gemm->row, gemm->has_panels ? NULL : &gemm->column};
+    for (int i = 0; i < 2; i++)
+        if (operands[i] && has_offsets(gemm, operands[i]))
+            operands[i]->offsets = cpu_array_new(lower, DT_I64, false, gemm->depth).values;
+}
+
+/* The address (i64) at a point. */
+static Val address_at(const Gemm *gemm, const GemmOperand *operand, Point *point) {
+    const Codegen *k = gemm->lower->k;
+    const Scalar *load = scalar_get(gemm->lower->kernel->scalars, operand->value);
+    return k_index_cast(k, point_index(point, load->index), k->i64);
+}
+
+static Val offset_place(const Gemm *gemm, const GemmOperand *operand, Val at_k) {
+    const Codegen *k = gemm->lower->k;
+    return k_gep(k, k->i64, operand->offsets, k_sub(k, at_k, gemm->k_begin));
+}
+
+typedef struct Offsets {
+    Gemm *gemm;
+    GemmOperand *operand;
+} Offsets;
+
+static void offset_step(void *user, Val at, Val mask) {
+    (void)mask;
+    const Offsets *offsets = user;
+    const Gemm *gemm = offsets->gemm;
+    Lower *lower = gemm->lower;
+    Point point = point_new(lower, 1);
+    for (uint32_t axis = 0; axis < lower->kernel->first_reduced; axis++)
+        point.axis[axis] = lower_index_const(lower, 0);
+    point.axis[gemm->k_axis] = at;
+    Val address = address_at(gemm, offsets->operand, &point);
+    k_store_aligned(lower->k, address, offset_place(gemm, offsets->operand, at), 8);
+}
+
+/* What the point's other axes add: its address with k 0, less what offsets have too. */
+static Val offsets_base(const Gemm *gemm, const GemmOperand *operand, const Point *point) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    const ScalarTab *scalars = lower->kernel->scalars;
+    const Scalar *load = scalar_get(scalars, operand->value);
+    Point first = point_inside(point);
+    first.axis[gemm->k_axis] = lower_index_const(lower, 0);
+    Val address = address_at(gemm, operand, &first);
+    DimId constant = index_expr(scalartab_indices(scalars), load->index).offset;
+    return k_sub(k, address, lower_dim64(lower, constant));
+}
+
+/* The elements at `at` and after it, where the other axes add `base`. */
+static Val lanes_at_offset(const Gemm *gemm, const GemmOperand *operand, Val base, Val at,
+                           Val mask) {
+    const Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
+    uint32_t arg = lower_arg(lower, load->buffer);
+    Val offset = k_load(k, k->i64, offset_place(gemm, operand, at));
+    LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
+    Val pointer = k_gep(k, one, k_gep(k, one, lower->pointers[arg], base), offset);
+    Val values = point_load_lanes(lower, arg, operand->dtype, gemm->lanes, pointer, mask);
+    return convert_value(k, values, operand->dtype, gemm->acc);
+}
+
 /* Rows. */
 
 typedef struct PackRow {
     Gemm *gemm;
+    Val base;          /* see offsets_base, or NULL */
     Point point, next; /* of the row, and of the row that is packed into its place next */
     Val packed;        /* address of the row's element at k_begin */
 } PackRow;
@@ -165,13 +249,14 @@ static void pack_row_step(void *user, Val at, Val mask) {
     point.mask = mask;
     point.axis[gemm->k_axis] = at;
     Val at_k = k_sub(gemm->lower->k, at, gemm->k_begin);
-    Val values = gemm_operand_lanes(gemm, &gemm->row, &point);
+    Val values = pack->base ? lanes_at_offset(gemm, &gemm->row, pack->base, at, mask)
+                            : gemm_operand_lanes(gemm, &gemm->row, &point);
     Val to = gemm_element(gemm, pack->packed, at_k);
     if (gemm->row.pack.run || gemm->row.piece.is_any)
         k_store_aligned(gemm->lower->k, values, to, dtype_bytes(gemm->acc));
     else
         gemm_store(gemm, to, values);
-    if (!gemm_operand_is_plain(gemm, &gemm->row)) return;
+    if (pack->base || !gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
     gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->row, &next), 2);
@@ -184,6 +269,7 @@ static void pack_rows_along_k(Gemm *gemm) {
     PackRow pack = {.gemm = gemm, .point = gemm_operand_point(gemm, &gemm->row)};
     Val row = k_add(k, gemm->panel_begin, loop.index);
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
+    if (gemm->row.offsets) pack.base = offsets_base(gemm, &gemm->row, &pack.point);
     pack.next = point_inside(&pack.point);
     pack.next.axis[gemm->row.axis] = k_addi(k, row, gemm->n_tile_rows);
     pack.packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
@@ -221,6 +307,16 @@ static void pack_rows(Gemm *gemm) {
         pack_rows_along_k(gemm);
     else
         pack_rows_along_rows(gemm);
+}
+
+void gemm_find_offsets(Gemm *gemm) {
+    GemmOperand *operands[2] = {&gemm->row, &gemm->column};
+    for (int i = 0; i < 2; i++) {
+        if (!operands[i]->offsets) continue;
+        Offsets offsets = {gemm, operands[i]};
+        operands[i]->span = (CpuSpan){gemm->k_begin, gemm->n_k};
+        each_k_step(gemm, operands[i], offset_step, &offsets);
+    }
 }
 
 void gemm_pack_rows(Gemm *gemm) {
@@ -279,6 +375,7 @@ typedef struct PackSquare {
     Val offset; /* of the first column in the unit */
     Val packed; /* address of its element at k_begin */
     Val square; /* scratch [lanes,lanes] */
+    Val bases;  /* [lanes]: see offsets_base; or NULL */
 } PackSquare;
 
 /* A transpose in log2(lanes) stages: stage s swaps bit s of the vector number with bit s of the
@@ -303,6 +400,27 @@ void gemm_transpose(const Gemm *gemm, Val *vectors) {
     }
 }
 
+/* A point of the square's column `number`. */
+static Point square_point(const PackSquare *pack, Val number) {
+    Gemm *gemm = pack->gemm;
+    const Codegen *k = gemm->lower->k;
+    Point point = gemm_operand_point(gemm, &gemm->column);
+    Val column = k_add(k, gemm->column_begin, k_add(k, pack->offset, number));
+    point.axis[gemm->column.axis] = gemm_clamp(gemm->lower, column, gemm->column.extent);
+    return point;
+}
+
+/* Columns past the edge have the base of the last one. */
+static void find_bases(const PackSquare *pack) {
+    const Gemm *gemm = pack->gemm;
+    const Codegen *k = gemm->lower->k;
+    Loop loop = loop_over(k, lower_index_const(gemm->lower, gemm->lanes), 1);
+    Point point = square_point(pack, loop.index);
+    Val base = offsets_base(gemm, &gemm->column, &point);
+    k_store_aligned(k, base, k_gep(k, k->i64, pack->bases, loop.index), 8);
+    loop_end(k, &loop);
+}
+
 static void pack_square_step(void *user, Val at, Val mask) {
     const PackSquare *pack = user;
     Gemm *gemm = pack->gemm;
@@ -310,12 +428,16 @@ static void pack_square_step(void *user, Val at, Val mask) {
     const Codegen *k = lower->k;
     uint32_t n = gemm->lanes;
     Loop loop = loop_over(k, lower_index_const(lower, n), 1);
-    Point point = gemm_operand_point(gemm, &gemm->column);
-    Val column = k_add(k, gemm->column_begin, k_add(k, pack->offset, loop.index));
-    point.axis[gemm->column.axis] = gemm_clamp(lower, column, gemm->column.extent);
-    point.axis[gemm->k_axis] = at;
-    point.mask = mask;
-    Val values = gemm_operand_lanes(gemm, &gemm->column, &point);
+    Val values;
+    if (pack->bases) {
+        Val base = k_load(k, k->i64, k_gep(k, k->i64, pack->bases, loop.index));
+        values = lanes_at_offset(gemm, &gemm->column, base, at, mask);
+    } else {
+        Point point = square_point(pack, loop.index);
+        point.axis[gemm->k_axis] = at;
+        point.mask = mask;
+        values = gemm_operand_lanes(gemm, &gemm->column, &point);
+    }
     gemm_store(gemm, gemm_element(gemm, pack->square, k_muli(k, loop.index, n)), values);
     loop_end(k, &loop);
     Val *vectors = arena_array(k->arena, Val, n);
@@ -336,6 +458,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     int64_t n_square = (int64_t)gemm->lanes * gemm->lanes;
     PackSquare pack = {.gemm = gemm,
                        .square = cpu_array_new(lower, gemm->acc, false, n_square).values};
+    if (gemm->column.offsets) pack.bases = cpu_array_new(lower, DT_I64, false, gemm->lanes).values;
     Val width = lower_index_const(lower, gemm->tile_columns);
     Val n = k_addi(k, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
     n = k_sub(k, n, k_urem(k, n, width));
@@ -345,6 +468,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     Val panel = k_sub(k, loop.index, in_panel);
     Val at = k_add(k, k_muli(k, panel, gemm->panel_depth), in_panel);
     pack.packed = gemm_element(gemm, gemm->columns, at);
+    if (pack.bases) find_bases(&pack);
     each_k_step(gemm, &gemm->column, pack_square_step, &pack);
     loop_end(k, &loop);
 }

@@ -162,6 +162,10 @@ void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uin
 Val point_loaded(Point *point, ScalarId load);
 /* The address that a load reads at lane 0. */
 Val point_pointer(Point *point, const Scalar *load);
+/* CPU: `lanes` elements of a kernel's argument at the pointer; of those outside the mask zeros.
+ * NULL: all are in memory. */
+Val point_load_lanes(const Lower *lower, uint32_t arg, Dtype dtype, uint32_t lanes, Val pointer,
+                     Val mask);
 /* The index at lane 0. */
 Val point_index(Point *point, IndexId id);
 /* Emits the store, unless the kernels of the block pass the value in registers. */

@@ -137,14 +137,20 @@ static Val part_mask(const Near *near, uint32_t first) {
     return mask;
 }
 
-static Val load_masked(const Near *near, Val pointer, Val mask, Val outside) {
-    const Codegen *k = near->point->lower->k;
-    LLVMTypeRef type = k_memory_type(k, near->load->dtype, near->point->lanes);
-    LLVMTypeRef overloads[2] = {type, k->global_ptr};
+static Val load_masked(const Codegen *k, Dtype dtype, Val pointer, Val mask, Val outside) {
+    LLVMTypeRef overloads[2] = {LLVMTypeOf(outside), k->global_ptr};
     Val args[3] = {pointer, mask, outside};
     Val call = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
-    k_align_argument(call, 1, dtype_bytes(near->load->dtype));
+    k_align_argument(call, 1, dtype_bytes(dtype));
     return call;
+}
+
+Val point_load_lanes(const Lower *lower, uint32_t arg, Dtype dtype, uint32_t lanes, Val pointer,
+                     Val mask) {
+    const Codegen *k = lower->k;
+    LLVMTypeRef type = k_memory_type(k, dtype, lanes);
+    return mask ? load_masked(k, dtype, pointer, mask, LLVMConstNull(type))
+                : point_plain_load(lower, arg, type, pointer, dtype_bytes(dtype));
 }
 
 /* Memory that holds the vector `times` times. */
@@ -177,7 +183,8 @@ static Val load_part(const Near *near, uint32_t arg, Val first, uint32_t begin, 
     Val pointer = first;
     if (begin)
         pointer = k_gep(k, k_memory_type(k, near->load->dtype, 1), first, k_int(k->i64, begin));
-    if (near->is_masked) return load_masked(near, pointer, part_mask(near, begin), outside);
+    if (near->is_masked)
+        return load_masked(k, near->load->dtype, pointer, part_mask(near, begin), outside);
     LLVMTypeRef type = k_memory_type(k, near->load->dtype, near->point->lanes);
     return point_plain_load(lower, arg, type, pointer, bytes);
 }
