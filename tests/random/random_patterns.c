@@ -151,7 +151,7 @@ static int make_slices_of_rows(RandomState *s, Dtype dtype) {
     if (x == RANDOM_NONE) return RANDOM_NONE;
     Shape shape = random_value(s, x)->shape, part = shape;
     DimId *n = &part.dims[shape.rank - 1];
-    if (dim_lo(s->dims, *n) < 2) return RANDOM_NONE;
+    if (dim_lo(s->dims, *n) < 2 || !random_fits(s, &shape)) return RANDOM_NONE;
     double reach = fmin(60, cbrt(random_limit(dtype) / (2 * (double)dim_hi(s->dims, *n) + 2)));
     double lo = -reach, hi = reach, most = reach * reach * (double)dim_hi(s->dims, *n);
     *n = dim_sub(s->dims, *n, dim_const(s->dims, 1));
