@@ -4,6 +4,9 @@
 
 #include <frt_manifest.h>
 #include <inttypes.h>
+#include <string.h>
+
+_Static_assert((int)MAX_LAUNCH_GIVEN <= (int)FRT_MAX_NUMBERS, "a launch's constants have room");
 
 static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i) {
     const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
@@ -32,17 +35,34 @@ static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
         ice(w->text.arena, "kernel %s has %u arguments", launch_kernel(plan, launch, 0)->name, n);
 }
 
-static void put_symbols(Writer *w, const Plan *plan, const Launch *launch) {
+/* The bits of a constant that a launch gives. */
+static uint64_t bits_of(const Scalar *constant) {
+    float number = (float)constant->number;
+    uint64_t bits = (uint64_t)constant->whole;
+    uint32_t low = (uint32_t)bits;
+    if (dtype_is_double(constant->dtype)) memcpy(&bits, &constant->number, sizeof bits);
+    if (dtype_is_single(constant->dtype)) memcpy(&low, &number, sizeof low);
+    return dtype_bytes(constant->dtype) == 8 ? bits : low;
+}
+
+/* The dims of the launch, and the constants of its kernels. */
+static void put_numbers(Writer *w, const Plan *plan, const Launch *launch) {
+    uint32_t n = 0;
     text_puts(&w->text, " ");
-    bool is_first = true;
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
         if (!(launch_symbols(plan, launch) >> i & 1)) continue;
-        if (!is_first) text_puts(&w->text, ",");
-        is_first = false;
+        if (n++) text_puts(&w->text, ",");
         line_escaped(w, dim_symbol_info(w->dims, i)->name);
-        w->n_refs++;
     }
-    if (is_first) text_puts(&w->text, FRT_NONE);
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t i = 0; i < kernel_n_given(kernel); i++) {
+            const Scalar *constant = scalar_get(kernel->scalars, kernel->parts->constants.data[i]);
+            text_printf(&w->text, "%s0x%" PRIx64, n++ ? "," : "", bits_of(constant));
+        }
+    }
+    w->n_refs += n;
+    if (n == 0) text_puts(&w->text, FRT_NONE);
 }
 
 static void put_map_axis(Writer *w, DimId size, DimId stride, uint32_t box) {
@@ -164,7 +184,7 @@ void manifest_write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     line_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
     put_label(w, launch, kernel->name);
     put_args(w, plan, launch);
-    put_symbols(w, plan, launch);
+    put_numbers(w, plan, launch);
     line_end(w);
     if (kernel->n_variants == 0) ice(w->text.arena, "kernel %s has no variants", kernel->name);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {

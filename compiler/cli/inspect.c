@@ -112,6 +112,11 @@ static void show_step(const frt_module *module, int32_t graph, int32_t index) {
         frt_module_get_dim(module, frt_module_step_dim(module, graph, index, i), &dim);
         printf(" %s", dim.name);
     }
+    for (int32_t i = 0; i < step.n_numbers; i++) {
+        uint64_t bits = 0;
+        frt_module_step_number(module, graph, index, i, &bits);
+        printf(" 0x%" PRIx64, bits);
+    }
     printf("\n");
     for (int32_t i = 0; i < step.n_variants; i++) show_variant(module, graph, index, i);
 }

@@ -1,8 +1,9 @@
 /* Function interfaces and template choice. See lower.h.
  *
  * GPU: void kernel(one global pointer per argument of every kernel, one i64 per dim symbol, one
- * tensor map of 128 bytes by value per map of the launch). CPU: void kernel(ptr arguments, ptr
- * dims, i64 begin, i64 end), with the arguments of all kernels in the same order. */
+ * per constant that the launch gives, one tensor map of 128 bytes by value per map of the launch).
+ * CPU: void kernel(ptr arguments, ptr dims and constants, i64 begin, i64 end), with the arguments
+ * of all kernels in the same order. */
 #include "codegen/lower.h"
 #include "plan/launch.h"
 
@@ -86,8 +87,9 @@ static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
 static void make_gpu_function(Lower *lower, const Launch *launch) {
     Codegen *k = lower->k;
     const GpuIsa *isa = gpu_isa(k);
-    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_MAPS];
-    uint32_t n = 0, n_maps = n_launch_maps(lower, launch);
+    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_GIVEN + MAX_LAUNCH_MAPS];
+    uint32_t n = 0, n_given = launch_n_given(lower->plan, launch, launch->n),
+             n_maps = n_launch_maps(lower, launch);
     for (uint32_t j = 0; j < launch->n; j++)
         for (uint32_t i = 0; i < launch_kernel(lower->plan, launch, j)->args.n; i++)
             if (lower->plan->buffers.data[launch_kernel(lower->plan, launch, j)->args.data[i]]
@@ -95,6 +97,7 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
                 params[n++] = k->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (launch_symbols(lower->plan, launch) >> s & 1) params[n++] = k->i64;
+    for (uint32_t i = 0; i < n_given; i++) params[n++] = k->i64;
     for (uint32_t i = 0; i < n_maps; i++) params[n++] = k->ptr;
     LLVMTypeRef type = LLVMFunctionType(k->void_type, params, n, 0);
     lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
@@ -177,17 +180,37 @@ static Val *move_to_shared(Lower *lower, const Launch *launch) {
     return in_memory;
 }
 
-static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
+static uint32_t n_symbols(const Lower *lower, const Launch *launch) {
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
+        n += (launch_symbols(lower->plan, launch) >> s & 1) != 0;
+    return n;
+}
+
+/* Takes an i64, or its low bits, as the constant number `slot` of the kernel. */
+static void take_constant(Lower *lower, uint32_t slot, Val whole) {
+    const Codegen *k = lower->k;
+    const KernelParts *parts = lower->kernel->parts;
+    Dtype dtype = scalar_get(parts->scalars, parts->constants.data[slot])->dtype;
+    Val bits = dtype_bytes(dtype) == 8 ? whole : k_trunc(k, whole, k->i32);
+    lower->given[slot] =
+        dtype_is_float(dtype) ? k_bitcast(k, bits, k_value_type(k, dtype, 1)) : bits;
+}
+
+/* Takes the function's parameters from `param` on as dims, and as the constants of kernel number
+ * `j` of the launch. */
+static void take_numbers(Lower *lower, const Launch *launch, uint32_t j, uint32_t param) {
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (launch_symbols(lower->plan, launch) >> s & 1)
             lower->symbols[s] = LLVMGetParam(lower->function, param++);
+    param += launch_n_given(lower->plan, launch, j);
+    for (uint32_t i = 0; i < kernel_n_given(lower->kernel); i++)
+        take_constant(lower, i, LLVMGetParam(lower->function, param + i));
 }
 
 static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
-    uint32_t n_others = n_launch_maps(lower, launch);
-    for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        n_others += (launch_symbols(lower->plan, launch) >> s & 1) != 0;
-    return LLVMCountParams(lower->function) - n_others;
+    return LLVMCountParams(lower->function) - n_symbols(lower, launch) -
+           launch_n_given(lower->plan, launch, launch->n) - n_launch_maps(lower, launch);
 }
 
 static bool uses_copy_engine(const Lower *lower) {
@@ -233,7 +256,7 @@ static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, u
     own->entry = lower->entry;
     own->launch = launch;
     own->tiles = tiles;
-    take_symbols(own, launch, n_tensor_params(lower, launch));
+    take_numbers(own, launch, k, n_tensor_params(lower, launch));
 }
 
 /* The number of leading kernels of the launch that one template call emits, so that tiles pass
@@ -310,7 +333,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     make_gpu_function(lower, launch);
     open_entry(lower);
     uint32_t n_tensors = n_tensor_params(lower, launch);
-    take_symbols(lower, launch, n_tensors);
+    take_numbers(lower, launch, 0, n_tensors);
     add_maps(lower, n_launch_maps(lower, launch));
     bool is_beside = launch->n > 1 && !launch_shares_blocks(launch);
     Lower *lowers = is_beside ? NULL : make_lowers(lower, launch, &tiles);
@@ -364,6 +387,14 @@ static void load_symbols(Lower *lower, const Launch *launch) {
             lower->symbols[s] = load_slot(k, LLVMGetParam(lower->function, 1), k->i64, n++);
 }
 
+/* Loads the constants of kernel number `j` of the launch. */
+static void load_constants(Lower *lower, const Launch *launch, uint32_t j) {
+    const Codegen *k = lower->k;
+    uint32_t first = n_symbols(lower, launch) + launch_n_given(lower->plan, launch, j);
+    for (uint32_t i = 0; i < kernel_n_given(lower->kernel); i++)
+        take_constant(lower, i, load_slot(k, LLVMGetParam(lower->function, 1), k->i64, first + i));
+}
+
 /* Loads the kernel's pointers from `slot` on, and returns the next slot. A shared buffer has no
  * pointer here: it passes in registers, or the template allocates it. */
 static uint32_t load_pointers(Lower *lower, uint32_t slot) {
@@ -388,6 +419,7 @@ static Lower *make_cpu_lowers(const Lower *lower, const Launch *launch) {
         lowers[j].function = lower->function;
         lowers[j].entry = lower->entry;
         memcpy(lowers[j].symbols, lower->symbols, sizeof lower->symbols);
+        load_constants(&lowers[j], launch, j);
         lowers[j].n_together = launch->n - has_rows;
         note_written(&lowers[j], launch);
         slot = load_pointers(&lowers[j], slot);

@@ -44,6 +44,11 @@ void scalartab_move_loads(ScalarTab *tab, uint32_t buffer, DimId begin) {
     }
 }
 
+void scalartab_give(ScalarTab *tab, ScalarId constant, uint32_t slot) {
+    Dtype dtype = tab->nodes.data[constant].dtype;
+    tab->nodes.data[constant] = (Scalar){.kind = SCALAR_GIVEN, .dtype = dtype, .slot = slot};
+}
+
 void scalartab_set_fast(ScalarTab *tab) {
     tab->is_fast = true;
 }
@@ -395,6 +400,7 @@ static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
 static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
     switch (s->kind) {
     case SCALAR_CONST:
+    case SCALAR_GIVEN:
     case SCALAR_STAGE:
     case SCALAR_EXTREME:
         return 0;
@@ -474,6 +480,9 @@ void scalar_print(const ScalarTab *tab, ScalarId id, Text *out) {
             text_printf(out, "%lld", (long long)s->whole);
         else
             text_printf(out, "%.17g", s->number);
+        return;
+    case SCALAR_GIVEN:
+        text_printf(out, "given%u", s->slot);
         return;
     case SCALAR_LOAD:
         text_printf(out, "b%u[", s->buffer);

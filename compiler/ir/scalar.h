@@ -20,6 +20,7 @@ typedef struct Guard {
 
 typedef enum {
     SCALAR_CONST,   /* number or whole, in dtype (a compute type or storage type) */
+    SCALAR_GIVEN,   /* in place of a constant: number `slot` of those that the launch gives */
     SCALAR_LOAD,    /* buffer[address], in the buffer's dtype; only where the guard holds */
     SCALAR_INDEX,   /* an index as i32 */
     SCALAR_INSIDE,  /* whether a guard holds (bool) */
@@ -40,7 +41,7 @@ typedef struct Scalar {
     uint32_t buffer;   /* LOAD: index into the plan's buffers */
     IndexId index;     /* LOAD: element address; INDEX */
     GuardId guard;     /* LOAD, INSIDE */
-    uint32_t slot;     /* STAGE, EXTREME */
+    uint32_t slot;     /* STAGE, EXTREME, GIVEN */
     uint32_t axes;     /* bit set of the loop axes on which it depends */
     uint32_t moved_by; /* axes that change its value; without those of a load's guard */
     bool is_loose;     /* CVT: an op's rounding, skipped by readers that widen it */
@@ -62,6 +63,8 @@ ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab);
 /* Lets all loads of the buffer count from `begin` on. Loads that are made later may have two ids.
  */
 void scalartab_move_loads(ScalarTab *tab, uint32_t buffer, DimId begin);
+/* Makes the constant one that the launch gives, number `slot`. */
+void scalartab_give(ScalarTab *tab, ScalarId constant, uint32_t slot);
 
 ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number);
 /* A constant of an integer dtype or bool. */

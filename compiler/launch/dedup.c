@@ -1,6 +1,7 @@
 /* Sharing code. Two kernels are equal if their keys are: axes, scalar programs with arguments by
- * position, reductions, stores and schedules. Names and places of buffers do not count, nor does
- * the offset at which a kernel starts to store in a buffer, or to read from a part of it. */
+ * position, reductions, stores and schedules. Names and places of buffers do not count, nor do the
+ * offset at which a kernel starts to store in a buffer, or to read from a part of it, and constants
+ * that the launch gives. */
 #include "launch/dedup.h"
 #include "base/keytab.h"
 #include "launch/part.h"

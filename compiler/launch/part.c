@@ -1,10 +1,12 @@
-/* See part.h. Kernels are tried with parts; they keep them if kernels with other places then have
- * the same code. Their scalars stay as they were, for everything but the key of the code
- * (launch/dedup.h), the code itself and the manifest. */
+/* See part.h. Kernels are tried with parts and constants; they keep those that differ between
+ * kernels which then have the same code. Their scalars stay as they were, for everything but the
+ * key of the code (launch/dedup.h), the code itself and the manifest. */
 #include "launch/part.h"
 
 #include "launch/dedup.h"
 #include "plan/launch.h"
+
+#include <string.h>
 
 /* The bytes of which a part's begin is a multiple, so that its pointer is aligned as the buffer's
  * is, as far as any kernel of the launch asks. */
@@ -79,22 +81,15 @@ static bool has_windows(const Kernel *kernel) {
     return false;
 }
 
-static KernelParts *parts_of(Arena *arena, Arena *scratch, const Plan *plan, const Launch *launch,
-                             const Kernel *kernel) {
-    KernelParts *parts = NULL;
-    const bool *live = kernel_live_scalars(scratch, kernel);
+/* Adds the parts of a kernel's buffers. Returns their number. */
+static uint32_t add_parts(const Plan *plan, const Launch *launch, const Kernel *kernel,
+                          const bool *live, KernelParts *parts) {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        DimId begin = begin_of(plan, launch, kernel, live, i);
-        if (!begin) continue;
-        if (!parts) parts = arena_array(arena, KernelParts, 1);
-        parts->begins[i] = begin;
+        parts->begins[i] = begin_of(plan, launch, kernel, live, i);
+        n += parts->begins[i] != DIM_NONE;
     }
-    if (!parts) return NULL;
-    parts->scalars = scalartab_copy(arena, kernel->scalars);
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (parts->begins[i])
-            scalartab_move_loads(parts->scalars, kernel->args.data[i], parts->begins[i]);
-    return parts;
+    return n;
 }
 
 static bool may_have_parts(const Plan *plan, const Launch *launch) {
@@ -104,39 +99,164 @@ static bool may_have_parts(const Plan *plan, const Launch *launch) {
     return may;
 }
 
-/* Gives kernels parts. Returns the number of parts. */
-static uint32_t try_parts(Arena *arena, Arena *scratch, const Plan *plan) {
-    uint32_t n = 0;
+/* Constants. */
+
+enum {
+    PARAM_BYTES = 4096, /* all arguments of a kernel, on any GPU */
+    MAP_BYTES = 128     /* one tensor map */
+};
+
+/* Whether the code of the launch is the same for any value of its constants. Kernels beside each
+ * other have one body if they are equal, and rows after a wgmma GEMM look at the factor of their
+ * scores. */
+static bool may_have_constants(const Plan *plan, const Launch *launch) {
+    bool may = launch->n == 1 || launch_shares_blocks(launch);
+    for (uint32_t k = 0; k < launch->n && may; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t v = 0; v < kernel->n_variants; v++)
+            may = may && !template_info(kernel->variants[v].sched.template)->uses_copy_engine;
+    }
+    return may;
+}
+
+/* How many constants the launch can take beside its other arguments. */
+static uint32_t room_for_constants(const Plan *plan, const Launch *launch) {
+    uint32_t n_bytes = 8 * DIM_MAX_SYMBOLS;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        uint32_t n_maps = 0;
+        for (uint32_t v = 0; v < kernel->n_variants; v++)
+            if (kernel->variants[v].n_maps > n_maps) n_maps = kernel->variants[v].n_maps;
+        n_bytes += 8 * kernel->args.n + MAP_BYTES * n_maps;
+    }
+    uint32_t n_room = n_bytes < PARAM_BYTES ? (PARAM_BYTES - n_bytes) / 8 : 0;
+    return n_room < MAX_LAUNCH_GIVEN ? n_room : MAX_LAUNCH_GIVEN;
+}
+
+static void forbid_store(void *user, const Store *store) {
+    bool *is_fixed = user;
+    is_fixed[store->value] = true;
+}
+
+/* Adds the kernel's constants of 32 or 64 bits that only primitives of one instruction read: the
+ * code of others may depend on the value. */
+static void add_constants(Arena *scratch, const Kernel *kernel, const bool *live,
+                          KernelParts *parts) {
+    const ScalarTab *scalars = kernel->scalars;
+    uint32_t n = scalar_count(scalars);
+    bool *is_fixed = arena_array(scratch, bool, n + (size_t)1);
+    bool *is_read = arena_array(scratch, bool, n + (size_t)1);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        is_fixed[reduce->value] = is_fixed[reduce->rhs] = is_fixed[reduce->arg_index] = true;
+    }
+    kernel_each_store(kernel, forbid_store, is_fixed);
+    for (ScalarId id = 1; id <= n; id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        bool is_plain = s->kind == SCALAR_PRIM && prim_info(s->prim)->cost <= 1;
+        for (int i = 0; i < 3 && live[id]; i++) (is_plain ? is_read : is_fixed)[s->args[i]] = true;
+    }
+    for (ScalarId id = 1; id <= n; id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        bool is_number = s->kind == SCALAR_CONST && s->number == s->number;
+        if (is_number && dtype_bytes(s->dtype) >= 4 && is_read[id] && !is_fixed[id])
+            vec_push(scratch, &parts->constants, id);
+    }
+}
+
+/* A copy with the kernel's scalars for these parts and constants. */
+static const KernelParts *parts_new(Arena *arena, const Kernel *kernel, KernelParts parts) {
+    parts.scalars = scalartab_copy(arena, kernel->scalars);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (parts.begins[i])
+            scalartab_move_loads(parts.scalars, kernel->args.data[i], parts.begins[i]);
+    for (uint32_t i = 0; i < parts.constants.n; i++)
+        scalartab_give(parts.scalars, parts.constants.data[i], i);
+    return arena_copy(arena, &parts, sizeof parts);
+}
+
+/* Both. */
+
+/* Gives kernels parts and constants, on the scratch arena. Returns the number of parts. */
+static uint32_t try_parts(Arena *scratch, const Plan *plan) {
+    uint32_t n_parts = 0;
     for (uint32_t l = 0; l < plan->launches.n; l++) {
         const Launch *launch = &plan->launches.data[l];
-        bool may = may_have_parts(plan, launch);
-        for (uint32_t k = 0; k < launch->n && may; k++) {
+        bool has_parts = may_have_parts(plan, launch);
+        bool has_constants = may_have_constants(plan, launch);
+        uint32_t n_room = room_for_constants(plan, launch);
+        for (uint32_t k = 0; k < launch->n; k++) {
             Kernel *kernel = &plan->kernels.data[launch->first + k];
-            kernel->parts = parts_of(arena, scratch, plan, launch, kernel);
-            for (uint32_t i = 0; kernel->parts && i < kernel->args.n; i++)
-                n += kernel->parts->begins[i] != DIM_NONE;
+            const bool *live = kernel_live_scalars(scratch, kernel);
+            KernelParts parts = {.scalars = NULL};
+            uint32_t n = has_parts ? add_parts(plan, launch, kernel, live, &parts) : 0;
+            if (has_constants) add_constants(scratch, kernel, live, &parts);
+            if (launch_n_given(plan, launch, k) + parts.constants.n > n_room) parts.constants.n = 0;
+            kernel->parts = n || parts.constants.n ? parts_new(scratch, kernel, parts) : NULL;
+            n_parts += n;
         }
     }
-    return n;
+    return n_parts;
 }
 
 typedef Vec(Kernel *) Kernels;
 
-/* Takes the parts away where all kernels of one code were equal before. `before`: the codes without
- * parts, per kernel. */
-static void keep_useful(Arena *scratch, const Kernels *kernels, const uint32_t *before) {
+/* What differs between the kernels of one code. */
+typedef struct Class {
+    uint32_t first; /* the first kernel, plus 1 */
+    bool differs;   /* their codes without parts and constants */
+    bool has_parts; /* their parts */
+    bool *slots;    /* per slot: their constants */
+    bool has_slots; /* any of them */
+} Class;
+
+static void note_slots(Class *class, const Kernel *a, const Kernel *b) {
+    for (uint32_t i = 0; i < kernel_n_given(a); i++) {
+        const Scalar *one = scalar_get(a->scalars, a->parts->constants.data[i]);
+        const Scalar *other = scalar_get(b->scalars, b->parts->constants.data[i]);
+        bool differs = memcmp(&one->number, &other->number, sizeof one->number) != 0 ||
+                       one->whole != other->whole;
+        class->slots[i] = class->slots[i] || differs;
+        class->has_slots = class->has_slots || differs;
+    }
+}
+
+static bool parts_differ(const Kernel *a, const Kernel *b) {
+    bool differ = false;
+    for (uint32_t i = 0; i < a->args.n; i++)
+        differ = differ || kernel_part_begin(a, i) != kernel_part_begin(b, i);
+    return differ;
+}
+
+/* Per code. `before`: the codes without parts and constants, per kernel. */
+static Class *find_classes(Arena *scratch, const Kernels *kernels, const uint32_t *before) {
     uint32_t n_codes = 0;
     for (uint32_t i = 0; i < kernels->n; i++)
         if (kernels->data[i]->code >= n_codes) n_codes = kernels->data[i]->code + 1;
-    uint32_t *first = arena_array(scratch, uint32_t, n_codes); /* per code: a kernel, plus 1 */
-    bool *differ = arena_array(scratch, bool, n_codes);
+    Class *classes = arena_array(scratch, Class, n_codes);
     for (uint32_t i = 0; i < kernels->n; i++) {
-        uint32_t code = kernels->data[i]->code;
-        if (!first[code]) first[code] = i + 1;
-        differ[code] = differ[code] || before[first[code] - 1] != before[i];
+        const Kernel *kernel = kernels->data[i];
+        Class *class = &classes[kernel->code];
+        if (!class->first) {
+            class->first = i + 1;
+            class->slots = arena_array(scratch, bool, kernel_n_given(kernel));
+        }
+        const Kernel *first = kernels->data[class->first - 1];
+        class->differs = class->differs || before[class->first - 1] != before[i];
+        class->has_parts = class->has_parts || parts_differ(first, kernel);
+        note_slots(class, first, kernel);
     }
-    for (uint32_t i = 0; i < kernels->n; i++)
-        if (!differ[kernels->data[i]->code]) kernels->data[i]->parts = NULL;
+    return classes;
+}
+
+/* Leaves the kernel what differs in its class, on the arena. */
+static const KernelParts *useful_parts(Arena *arena, const Kernel *kernel, const Class *class) {
+    KernelParts parts = {.scalars = NULL};
+    if (!kernel->parts || !class->differs) return NULL;
+    if (class->has_parts) memcpy(parts.begins, kernel->parts->begins, sizeof parts.begins);
+    for (uint32_t i = 0; i < kernel_n_given(kernel); i++)
+        if (class->slots[i]) vec_push(arena, &parts.constants, kernel->parts->constants.data[i]);
+    return class->has_parts || class->has_slots ? parts_new(arena, kernel, parts) : NULL;
 }
 
 /* Whether the artifact may name so many parts beside its other tensors. */
@@ -148,11 +268,19 @@ static bool has_room(const Plan *plan, uint32_t n_parts) {
     return plan->buffers.n + n_pieces + n_parts <= PLAN_MAX_TENSORS;
 }
 
+static void drop_parts(Arena *scratch, const Plan *plan) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        Kernel *kernel = &plan->kernels.data[k];
+        KernelParts parts = {.scalars = NULL};
+        if (kernel->parts) parts.constants = kernel->parts->constants;
+        kernel->parts = parts.constants.n ? parts_new(scratch, kernel, parts) : NULL;
+    }
+}
+
 void parts_classify(const Planning *planning, const Plan *const *plans, uint32_t n_plans) {
-    Arena *arena = planning->arena, *scratch = planning->scratch;
+    Arena *scratch = planning->scratch;
     bool has_pdl = planning->target->has_pdl;
     Kernels kernels = {0};
-    uint32_t n_parts = 0;
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t k = 0; k < plans[p]->kernels.n; k++)
             vec_push(scratch, &kernels, &plans[p]->kernels.data[k]);
@@ -160,14 +288,13 @@ void parts_classify(const Planning *planning, const Plan *const *plans, uint32_t
     uint32_t *before = arena_array(scratch, uint32_t, kernels.n);
     for (uint32_t i = 0; i < kernels.n; i++) before[i] = kernels.data[i]->code;
     for (uint32_t p = 0; p < n_plans; p++) {
-        uint32_t n = try_parts(arena, scratch, plans[p]);
-        bool is_full = n && !has_room(plans[p], n);
-        for (uint32_t k = 0; k < plans[p]->kernels.n && is_full; k++)
-            plans[p]->kernels.data[k].parts = NULL;
-        n_parts += n;
+        uint32_t n = try_parts(scratch, plans[p]);
+        if (n && !has_room(plans[p], n)) drop_parts(scratch, plans[p]);
     }
-    if (!n_parts) return;
     dedup_classify(scratch, has_pdl, plans, n_plans);
-    keep_useful(scratch, &kernels, before);
+    const Class *classes = find_classes(scratch, &kernels, before);
+    for (uint32_t i = 0; i < kernels.n; i++)
+        kernels.data[i]->parts =
+            useful_parts(planning->arena, kernels.data[i], &classes[kernels.data[i]->code]);
     dedup_classify(scratch, has_pdl, plans, n_plans);
 }

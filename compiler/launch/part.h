@@ -1,8 +1,9 @@
-/* Parts of buffers as arguments. Kernels that differ in nothing but the place where they begin to
- * read, as the steps of a loop over x[t] do, get pointers to these places, and become one function.
+/* Parts of buffers and constants as arguments. Kernels that differ in nothing but the place where
+ * they begin to read, as the steps of a loop over x[t] do, get pointers to these places. Kernels
+ * that differ in nothing but constants get these. So they become one function.
  *
- *   kernel of step 1: x[512 + i]      launch 1: the part of x from 512 on     x[i]
- *   kernel of step 2: x[1024 + i]     launch 2: the part of x from 1024 on    x[i]
+ *   kernel of step 1: 2 * x[512 + i]      launch 1: 2, the part of x from 512 on    given0 * x[i]
+ *   kernel of step 2: 3 * x[1024 + i]     launch 2: 3, the part of x from 1024 on   given0 * x[i]
  */
 #ifndef FUSEC_LAUNCH_PART_H
 #define FUSEC_LAUNCH_PART_H

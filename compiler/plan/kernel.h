@@ -74,10 +74,11 @@ typedef struct Stage {
     Vec(Store) stores;
 } Stage;
 
-/* Arguments that are parts of buffers (launch/part.h). */
+/* Arguments that are parts of buffers or constants (launch/part.h). */
 typedef struct KernelParts {
     DimId begins[MAX_KERNEL_ARGS]; /* elements before the kernel's pointer; DIM_NONE: none */
-    ScalarTab *scalars;            /* Kernel.scalars with loads that count from there */
+    Vec(ScalarId) constants;       /* of Kernel.scalars, in the order of their arguments */
+    ScalarTab *scalars; /* Kernel.scalars with loads that count from there and given constants */
 } KernelParts;
 
 #define NO_AXIS UINT32_MAX
@@ -109,7 +110,8 @@ struct Kernel {
     Variant *variants;     /* at most MAX_VARIANTS; shared by copies of the kernel */
     uint32_t n_variants;
     uint32_t code; /* equal for kernels that differ only in their buffers (launch/dedup.h) */
-    /* Its code and its launch have pointers to these parts; its scalars have not. NULL: none. */
+    /* Its code and its launch have pointers to these parts, and its launch these constants; its
+     * scalars have not. NULL: none. */
     const KernelParts *parts;
     /* The kernel starts in runs that take its version of the choice. NULL: in every run. */
     const Choice *choice;
@@ -225,6 +227,10 @@ DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg);
  * the kernel only reads; DIM_NONE: none. */
 static inline DimId kernel_part_begin(const Kernel *kernel, uint32_t arg) {
     return kernel->parts ? kernel->parts->begins[arg] : DIM_NONE;
+}
+/* The number of constants that the launch gives the kernel. */
+static inline uint32_t kernel_n_given(const Kernel *kernel) {
+    return kernel->parts ? kernel->parts->constants.n : 0;
 }
 /* Elements from the launch's pointer to where the map begins. */
 DimId kernel_map_offset(const Kernel *kernel, const TensorMap *map);

@@ -70,6 +70,9 @@ static void print_scalar(const Printer *p, ScalarId id) {
         else
             text_printf(p->out, "%.17g", s->number);
         break;
+    case SCALAR_GIVEN:
+        text_printf(p->out, "given %u", s->slot);
+        break;
     case SCALAR_LOAD:
         print_place(p, s->buffer, s->index);
         if (s->guard) text_puts(p->out, " where ");

@@ -72,6 +72,12 @@ uint64_t launch_symbols(const Plan *plan, const Launch *launch) {
     return symbols;
 }
 
+uint32_t launch_n_given(const Plan *plan, const Launch *launch, uint32_t n) {
+    uint32_t n_given = 0;
+    for (uint32_t k = 0; k < n; k++) n_given += kernel_n_given(launch_kernel(plan, launch, k));
+    return n_given;
+}
+
 /* The row pitch of the tile in elements. Rows of a GEMM's tile are padded by one access, at most
  * four elements, against bank conflicts. A larger padding would leave no room for two blocks of
  * large tiles on an SM with 164 KiB. */

@@ -83,6 +83,9 @@ bool launch_copies(const Launch *launch, uint32_t buffer);
 bool launch_computes(const Plan *plan, const Launch *launch, NodeId id);
 /* The dims passed to any of its kernels. */
 uint64_t launch_symbols(const Plan *plan, const Launch *launch);
+/* The number of constants that the launch gives its first `n` kernels; at most MAX_LAUNCH_GIVEN. */
+enum { MAX_LAUNCH_GIVEN = 256 };
+uint32_t launch_n_given(const Plan *plan, const Launch *launch, uint32_t n);
 /* Whether each kernel after the first continues in the blocks of the kernel before it, by the
  * launch's mode. */
 bool launch_is_sequence(const Launch *launch);

@@ -67,6 +67,7 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
         if (r->results && r->results[s->slot]) return r->results[s->slot];
         break;
     case SCALAR_EXTREME:
+    case SCALAR_GIVEN:
         break;
     }
     ice(r->arena, "a scalar of a reduction is copied to another kernel");

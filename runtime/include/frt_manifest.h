@@ -69,7 +69,8 @@ enum {
     FRT_MAX_DIMS = 64,
     FRT_MAX_TENSORS = 16384, /* per graph */
     FRT_MAX_ARGS = 256,      /* tensors per launch */
-    FRT_MAX_REFS = 1 << 18,  /* tensor and dim references of all launches together */
+    FRT_MAX_NUMBERS = 256,   /* constants per launch */
+    FRT_MAX_REFS = 1 << 18,  /* tensors, dims and constants of all launches together */
     FRT_MAX_VARIANTS = 64,   /* per launch */
     FRT_MAX_MEASURES = 4,    /* per launch */
     FRT_MAX_EXPR_TOKENS = 512,

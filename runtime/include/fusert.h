@@ -196,6 +196,7 @@ typedef struct frt_step_info {
     const char *rewrite; /* the rewrite of its arithmetic, in artifacts of 2026; or NULL */
     /* 0: the step runs once. 1 and 2: it is repeated, in even and in odd iterations. */
     int32_t iterations;
+    int32_t n_numbers;   /* constants passed to the kernel after the dims */
 } frt_step_info;
 
 typedef struct frt_variant_info {
@@ -235,6 +236,9 @@ FRT_API int32_t frt_module_step_arg(const frt_module *module, int32_t graph, int
                                     int32_t arg);
 FRT_API int32_t frt_module_step_dim(const frt_module *module, int32_t graph, int32_t step,
                                     int32_t dim);
+/* The bits of a constant of a step: of a float or an integer of 32 or 64 bits. */
+FRT_API frt_status frt_module_step_number(const frt_module *module, int32_t graph, int32_t step,
+                                          int32_t number, uint64_t *bits);
 FRT_API frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32_t step,
                                           int32_t variant, frt_variant_info *info);
 

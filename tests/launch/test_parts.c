@@ -1,5 +1,5 @@
-/* Kernels that differ in the place where they begin to read get parts of buffers, and share their
- * code. */
+/* Kernels that differ in the place where they begin to read get parts of buffers, those that differ
+ * in constants get these, and they share their code. */
 #include "launch/dedup.h"
 #include "launch/part.h"
 #include "lib/compile.h"
@@ -96,6 +96,41 @@ Test(parts, a_kernel_without_twins_keeps_its_buffers) {
     arena_free(arena);
 }
 
+static uint32_t n_given(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) n += kernel_n_given(&plan->kernels.data[k]);
+    return n;
+}
+
+/* Two kernels of one op each, of which the constants differ or not. */
+Test(parts, constants_that_differ_are_given) {
+    static const struct {
+        const char *first, *second;
+        uint32_t n_functions, n_given;
+    } pairs[] = {{"a * 3", "b * 5", 1, 2},
+                 {"a * 3 + 0.25", "b * 5 + 0.25", 1, 2},
+                 {"a * 3 + 0.25", "b * 5 + 0.75", 1, 4},
+                 {"where(a < 3, a, 1.0)", "where(b < -2.5, b, 4.0)", 1, 4},
+                 {"a * 3", "b * 3", 1, 0},
+                 {"a * 3", "b + 5", 2, 0},
+                 {"a * 3 * 3", "b * 3 * 5", 2, 0}, /* one has one constant, which it reads twice */
+                 {"a / 3", "b / 5", 2, 0}, /* the code of a quotient may follow from its divisor */
+                 {"pow(a, 2.5)", "pow(b, 3.5)", 2, 0}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        Arena *arena = arena_new(NULL);
+        const Plan *plan = plan_of(
+            arena, str_format(arena,
+                              "graph g(a: f32[64], b: f32[64]) -> (c: f32[64], d: f32[64]) {\n"
+                              "  kernel one { c = %s }\n  kernel two { d = %s }\n}\n",
+                              pairs[i].first, pairs[i].second));
+        cr_expect_eq(n_functions(plan), pairs[i].n_functions, "%s: %u functions", pairs[i].first,
+                     n_functions(plan));
+        cr_expect_eq(n_given(plan), pairs[i].n_given, "%s: %u given", pairs[i].first,
+                     n_given(plan));
+        arena_free(arena);
+    }
+}
+
 /* Params, inputs, prepared operands and temporaries, in runs and in init steps. */
 static const char loops[] =
     "dim B in 1..64\n"
@@ -107,7 +142,17 @@ static const char loops[] =
     "  y = stack(ys)\n"
     "  z = loop i in 0:4 with h = x[0] { return (h[:, :16] @ v[i] + u[i]) * 0.5 }\n}\n";
 
-Test(parts, results_are_the_same_to_the_bit) {
+/* Floats and integers, in maps, rows, products and what follows them. */
+static const char scales[] =
+    "dim B in 1..64\n"
+    "graph g(x: f32[B, 32], k: i64[B, 32], w: f32[32, 32]) -> (y: f32[B, 32], n: i64[B, 32],\n"
+    "    p: f32[B, 32], q: f32[B, 32]) {\n"
+    "  y = loop i in 1:5 with h = x { return softmax((h * i) @ w) * (0.25 * i) + x }\n"
+    "  n = loop i in 1:4 with h = k { return cumsum((h ^ (i * 77)) - i, axis=1) }\n"
+    "  kernel one { p = maximum(x * -3.5, 0.5) * 2 }\n"
+    "  kernel two { q = maximum(x * 0.75, -0.5) * 2 }\n}\n";
+
+static void expect_same(const char *source, uint32_t least_parts, uint32_t least_given) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
     static const int64_t sizes[] = {1, 2, 33};
@@ -115,9 +160,13 @@ Test(parts, results_are_the_same_to_the_bit) {
     PairCounts counts = {0};
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.no_weights = true;
-    cr_assert(pair_compile(&pair, loops, target_get(TARGET_CPU), &report), "%s", text_str(&report));
-    cr_expect(n_parts(pair.fused.plan) >= 8, "%u parts", n_parts(pair.fused.plan));
-    cr_expect(n_parts(pair.exposed.plan) >= 8, "%u parts", n_parts(pair.exposed.plan));
+    cr_assert(pair_compile(&pair, source, target_get(TARGET_CPU), &report), "%s",
+              text_str(&report));
+    const Plan *plans[] = {pair.fused.plan, pair.exposed.plan};
+    for (int i = 0; i < 2; i++) {
+        cr_expect(n_parts(plans[i]) >= least_parts, "%u parts", n_parts(plans[i]));
+        cr_expect(n_given(plans[i]) >= least_given, "%u constants", n_given(plans[i]));
+    }
     for (uint32_t i = 0; i < 6; i++) {
         options.is_unaligned = i >= 3;
         bool is_right = pair_open(&pair, 0, &options, &report) &&
@@ -127,6 +176,11 @@ Test(parts, results_are_the_same_to_the_bit) {
     }
     pair_free(&pair);
     arena_free(arena);
+}
+
+Test(parts, results_are_the_same_to_the_bit) {
+    expect_same(loops, 8, 0);
+    expect_same(scales, 0, 8);
 }
 
 /* Steps of several products, which share launches: in the same blocks, and side by side. */

@@ -32,7 +32,7 @@ static const char good[] = "//@ fusec-artifact 1\n"
                            "//@ launch init 3 pack packed,w1 -\n"
                            "//@ x-note a launch and its variants stay together across this\n"
                            "//@ variant k_pack 32 256 0 -\n"
-                           "//@ launch run 12 soft%2Bmax x,p,t0 B,%6Dax\n"
+                           "//@ launch run 12 soft%2Bmax x,p,t0 B,%6Dax,0x7,0x8000000000000001\n"
                            "//@ variant k_fast B 256 B,4,* a0:16&m:%6Dax:8&l:B,%6Dax,*:2147483647\n"
                            "//@ map 0 128 0 %6Dax:1:16 B,2,+:%6Dax:8\n"
                            "//@ map 2 0 B,128,* 128:1:8 B:128:256 1:0:1 3:B:2 B,B,*:7:9\n"
@@ -126,10 +126,15 @@ Test(rt_manifest, a_good_manifest_is_read_whole) {
     cr_assert_eq(frt_module_get_step(m, 0, 1, &step), FRT_OK);
     cr_expect_str_eq(step.label, "soft+max");
     cr_expect(step.kind == FRT_STEP_LAUNCH && step.phase == FRT_PHASE_RUN && step.line == 12 &&
-              step.n_args == 3 && step.n_dims == 2 && step.n_variants == 2);
+              step.n_args == 3 && step.n_dims == 2 && step.n_numbers == 2 && step.n_variants == 2);
     cr_expect_eq(frt_module_step_arg(m, 0, 1, 2), 4);
     cr_expect_eq(frt_module_step_arg(m, 0, 1, 3), -1);
     cr_expect_eq(frt_module_step_dim(m, 0, 1, 1), 1);
+    uint64_t bits[2] = {0};
+    for (int32_t i = 0; i < 2; i++)
+        cr_expect_eq(frt_module_step_number(m, 0, 1, i, &bits[i]), FRT_OK);
+    cr_expect(bits[0] == 7 && bits[1] == UINT64_C(0x8000000000000001));
+    cr_expect_eq(frt_module_step_number(m, 0, 1, 2, bits), FRT_E_INVALID_ARGUMENT);
     FRT_INFO(frt_variant_info, variant);
     cr_assert_eq(frt_module_get_variant(m, 0, 1, 0, &variant), FRT_OK);
     cr_expect(strcmp(variant.symbol, "k_fast") == 0 && variant.block == 256);
@@ -220,6 +225,8 @@ Test(rt_manifest, dim_values_are_held_to_their_declaration) {
 }
 
 /* Replace `from` in the good manifest by `to`: the reader refuses it and says `part`. */
+#define EIGHT "0x0,0x1,0x2,0x3,0x4,0x5,0x6,0x7,"
+#define MANY EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
 static const struct {
     const char *from, *to, *part;
 } damages[] = {
@@ -276,7 +283,14 @@ static const struct {
      "neither param nor persistent"},
     {"x,p,t0", "x,p,t1", "argument `t1` is no tensor of graph `digits`"},
     {"x,p,t0", "x,,t0", "not an escaped name"},
-    {"x,p,t0 B,%6Dax", "x,p,t0 B,C", "`C` is no declared dim"},
+    {"x,p,t0 B,%6Dax", "x,p,t0 B,C", "launch refers to dim `C`, which is not declared"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 0x7,B", "more than 64 dims, or one after a constant"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 B,7", "dim `7`, which is not declared"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 B,0x", "constant `0x` is not `0x` and up to"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 B,0x07", "constant `0x07` is not `0x` and up to"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 B,0xA", "constant `0xA` is not `0x` and up to"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 B,0x10000000000000000", "is not `0x` and up to"},
+    {"x,p,t0 B,%6Dax,0x7", "x,p,t0 " MANY MANY MANY MANY "0x9", "more than 256 constants"},
     {"//@ variant k_pack 32 256 0 -\n", "", "no variant that always applies"},
     {"//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n", "", "no variant that always applies"},
     {"k_pack 32 256 0 -\n", "k_pack 32 256 0 -\n//@ variant k 1 1 0 -\n",

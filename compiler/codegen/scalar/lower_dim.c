@@ -20,6 +20,7 @@ void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel
         Kernel *moved = arena_copy(k->arena, kernel, sizeof *kernel);
         moved->scalars = kernel->parts->scalars;
         lower->kernel = moved;
+        lower->given = arena_array(k->arena, Val, kernel_n_given(kernel));
     }
     uint32_t n_args = kernel->args.n;
     lower->pointers = arena_array(k->arena, Val, n_args);

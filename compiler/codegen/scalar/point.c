@@ -270,6 +270,8 @@ static Val build_value(Point *point, const Scalar *s) {
     case SCALAR_CONST:
         if (dtype_is_int(s->dtype)) return k_whole(k, s->dtype, s->whole);
         return k_number(k, s->dtype, s->number);
+    case SCALAR_GIVEN:
+        return point->lower->given[s->slot];
     case SCALAR_LOAD:
         return from_memory(k, s->dtype, load_value(point, s));
     case SCALAR_INDEX:

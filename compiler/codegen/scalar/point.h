@@ -72,6 +72,7 @@ typedef struct Lower {
                          * launch begin */
     SharedTiles *tiles;
     Val symbols[DIM_MAX_SYMBOLS]; /* i64 */
+    Val *given;                   /* per constant that the launch gives the kernel: its value */
     Val units_begin, units_end;   /* CPU, i64: the range of work units of this call */
     LLVMTypeRef index_type;       /* i32 or i64: type of axis values and element addresses */
     uint32_t lane_axis;           /* NO_AXIS: the kernel has no axis for lanes */

@@ -147,7 +147,8 @@ frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t 
                                .n_dims = (int32_t)s->n_dims,
                                .n_variants = (int32_t)s->n_variants,
                                .rewrite = s->rewrite,
-                               .iterations = iterations});
+                               .iterations = iterations,
+                               .n_numbers = (int32_t)s->n_numbers});
     return FRT_OK;
 }
 
@@ -161,6 +162,16 @@ int32_t frt_module_step_dim(const frt_module *module, int32_t graph, int32_t ste
     const Step *s = find_step(module, graph, step);
     bool is_good = s && dim >= 0 && (uint32_t)dim < s->n_dims;
     return is_good ? (int32_t)module->manifest.refs[s->first_dim + (uint32_t)dim] : -1;
+}
+
+frt_status frt_module_step_number(const frt_module *module, int32_t graph, int32_t step,
+                                  int32_t number, uint64_t *bits) {
+    const Step *s = find_step(module, graph, step);
+    if (!s || number < 0 || (uint32_t)number >= s->n_numbers || !bits) {
+        return FRT_E_INVALID_ARGUMENT;
+    }
+    *bits = module->manifest.numbers[s->first_number + (uint32_t)number];
+    return FRT_OK;
 }
 
 frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32_t step,

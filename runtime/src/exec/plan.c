@@ -27,12 +27,12 @@ static void place_launch(const Manifest *m, const Step *step, PlanStep *planned,
     *spec += n_maps;
     *launch = (Launch){.label = step->label, .args = *pointer, .dims = *dim};
     *pointer += step->n_args;
-    *dim += step->n_dims;
+    *dim += step->n_dims + step->n_numbers;
     launch->params = *pointer;
     for (uint32_t k = 0; k < step->n_args; k++) {
         *(*pointer)++ = &launch->args[k];
     }
-    for (uint32_t k = 0; k < step->n_dims; k++) {
+    for (uint32_t k = 0; k < step->n_dims + step->n_numbers; k++) {
         *(*pointer)++ = &launch->dims[k];
     }
     for (uint32_t k = 0; k < n_maps; k++) {
@@ -50,8 +50,8 @@ frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
     size_t n_maps = 0;
     for (uint32_t i = 0; i < graph->n_steps; i++) {
         uint32_t n = most_maps(m, &steps[i]);
-        n_pointers += 2 * (size_t)steps[i].n_args + steps[i].n_dims + n;
-        n_dims += steps[i].n_dims;
+        n_pointers += 2 * (size_t)steps[i].n_args + steps[i].n_dims + steps[i].n_numbers + n;
+        n_dims += (size_t)steps[i].n_dims + steps[i].n_numbers;
         n_maps += n;
     }
     plan->steps = mem_alloc(graph->n_steps, sizeof *plan->steps);
@@ -260,6 +260,9 @@ static frt_status set_params(const frt_program *program, const Step *step, Launc
                 step->label, m->dims[dim].name);
         }
         launch->dims[k] = dims.values[dim];
+    }
+    for (uint32_t k = 0; k < step->n_numbers; k++) {
+        launch->dims[step->n_dims + k] = (int64_t)m->numbers[step->first_number + k];
     }
     return FRT_OK;
 }

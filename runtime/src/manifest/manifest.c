@@ -28,6 +28,7 @@ void manifest_free(Manifest *m) {
     mem_free(m->maps);
     mem_free(m->tokens);
     mem_free(m->refs);
+    mem_free(m->numbers);
     mem_free(m->strings);
     *m = (Manifest){0};
 }

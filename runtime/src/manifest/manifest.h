@@ -123,6 +123,7 @@ typedef struct Step {
     uint32_t first_arg, n_args; /* indices of the graph's tensors; for a copy: destination,
                                  * source */
     uint32_t first_dim, n_dims;
+    uint32_t first_number, n_numbers; /* of Manifest.numbers */
     uint32_t first_variant, n_variants;
     Expr n_bytes; /* for a copy */
 } Step;
@@ -180,10 +181,11 @@ typedef struct Manifest {
     Term *terms;
     Map *maps;
     ExprToken *tokens;
-    uint32_t *refs; /* tensor and dim indices of steps */
+    uint32_t *refs;    /* tensor and dim indices of steps */
+    uint64_t *numbers; /* constants of steps */
     uint32_t n_given_dims, n_pitches;
-    uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_maps, n_tokens, n_refs;
-    uint32_t n_repeats;
+    uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_maps, n_tokens, n_refs,
+        n_numbers, n_repeats;
     const char *dim_names[FRT_MAX_DIMS];
     char *strings;
 } Manifest;

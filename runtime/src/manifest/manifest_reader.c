@@ -21,7 +21,7 @@ typedef struct Reader {
     TextReader text;
     Stage stage;
     uint32_t dims_capacity, graphs_capacity, tensors_capacity, steps_capacity;
-    uint32_t variants_capacity, pitches_capacity, maps_capacity, refs_capacity;
+    uint32_t variants_capacity, pitches_capacity, maps_capacity, refs_capacity, numbers_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
     RepeatState repeat;
     bool is_certain; /* the last variant has no predicate and no map */
@@ -356,38 +356,49 @@ static frt_status add_arg(Reader *reader, Slice s, Step *step) {
 static frt_status read_args(Reader *reader, Slice list, Step *step) {
     Slice piece;
     frt_status status = FRT_OK;
+    bool has_any = !slice_is(list, FRT_NONE);
     step->first_arg = reader->text.m->n_refs;
-    if (slice_is(list, FRT_NONE)) {
-        return FRT_OK;
-    }
-    while (!status && slice_cut(&list, ',', &piece)) {
+    while (!status && has_any && slice_cut(&list, ',', &piece)) {
         status = add_arg(reader, piece, step);
     }
     return status;
 }
 
-static frt_status read_step_dims(Reader *reader, Slice list, Step *step) {
+static frt_status add_step_dim(Reader *reader, Slice s, Step *step) {
     TextReader *r = &reader->text;
+    int32_t dim;
+    frt_status status = text_dim(r, s, "launch", &dim);
+    if (!status && (step->n_dims == FRT_MAX_DIMS || step->n_numbers > 0)) {
+        return text_fail(r, "more than %d dims, or one after a constant", FRT_MAX_DIMS);
+    }
+    step->n_dims++;
+    return status ? status : add_ref(reader, (uint32_t)dim);
+}
+
+static frt_status add_step_number(Reader *reader, Slice s, Step *step) {
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    if (step->n_numbers == FRT_MAX_NUMBERS || m->n_numbers == FRT_MAX_REFS) {
+        return text_fail(r, "more than %d constants", FRT_MAX_NUMBERS);
+    }
+    if (GROW(r, m->numbers, reader->numbers_capacity, m->n_numbers)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    step->n_numbers++;
+    return text_bits(r, s, "constant", &m->numbers[m->n_numbers++]);
+}
+
+/* Reads dims, then constants. A name does not begin with a digit. */
+static frt_status read_numbers(Reader *reader, Slice list, Step *step) {
     Slice piece;
     frt_status status = FRT_OK;
-    step->first_dim = r->m->n_refs;
-    if (slice_is(list, FRT_NONE)) {
-        return FRT_OK;
-    }
-    while (!status && slice_cut(&list, ',', &piece)) {
-        char *mark = r->strings_end;
-        const char *name;
-        status = text_name(r, piece, "dim", &name);
-        int32_t dim = status ? -1 : text_find_dim(r, name);
-        if (!status && (dim < 0 || step->n_dims == FRT_MAX_DIMS)) {
-            return text_fail(r, "`%s` is no declared dim, or there are more than %d", name,
-                             FRT_MAX_DIMS);
-        }
-        if (!status) {
-            r->strings_end = mark;
-            step->n_dims++;
-            status = add_ref(reader, (uint32_t)dim);
-        }
+    bool has_any = !slice_is(list, FRT_NONE);
+    step->first_dim = reader->text.m->n_refs;
+    step->first_number = reader->text.m->n_numbers;
+    while (!status && has_any && slice_cut(&list, ',', &piece)) {
+        bool is_number = piece.n > 0 && piece.bytes[0] == '0';
+        status =
+            is_number ? add_step_number(reader, piece, step) : add_step_dim(reader, piece, step);
     }
     return status;
 }
@@ -422,7 +433,7 @@ static frt_status read_launch(Reader *reader) {
         status = read_args(reader, r->fields[4], &step);
     }
     if (!status) {
-        status = read_step_dims(reader, r->fields[5], &step);
+        status = read_numbers(reader, r->fields[5], &step);
     }
     if (!status) {
         status = add_step(reader, &step);

@@ -97,6 +97,20 @@ frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64
     return FRT_OK;
 }
 
+frt_status text_bits(TextReader *r, Slice s, const char *what, uint64_t *bits) {
+    bool is_good = s.n > 2 && s.n <= 18 && s.bytes[0] == '0' && s.bytes[1] == 'x' &&
+                   (s.n == 3 || s.bytes[2] != '0');
+    *bits = 0;
+    for (size_t i = 2; is_good && i < s.n; i++) {
+        int digit = hex_digit(s.bytes[i]);
+        is_good = digit >= 0 && (s.bytes[i] < 'A' || s.bytes[i] > 'F');
+        *bits = *bits << 4 | (uint64_t)(is_good ? digit : 0);
+    }
+    return is_good ? FRT_OK
+                   : text_fail(r, "%s `%.*s` is not `0x` and up to 16 hex digits", what,
+                               (int)(s.n < 40 ? s.n : 40), s.bytes);
+}
+
 /* Decodes into `out`, which has room for s.n + 1 bytes. A name holds no NUL. */
 static bool decode_name(Slice s, char *out) {
     size_t n = 0;
@@ -155,6 +169,21 @@ int32_t text_find_dim(const TextReader *r, const char *name) {
     return -1;
 }
 
+frt_status text_dim(TextReader *r, Slice s, const char *what, int32_t *dim) {
+    char *mark = r->strings_end;
+    const char *name = NULL;
+    frt_status status = text_name(r, s, what, &name);
+    if (status) {
+        return status;
+    }
+    *dim = text_find_dim(r, name);
+    if (*dim < 0) {
+        return text_fail(r, "%s refers to dim `%s`, which is not declared", what, name);
+    }
+    r->strings_end = mark; /* the dim keeps its own copy */
+    return FRT_OK;
+}
+
 void *text_grow(TextReader *r, void *list, uint32_t *capacity, uint32_t n, size_t item) {
     if (n < *capacity) {
         return list;
@@ -185,19 +214,11 @@ static frt_status parse_token(TextReader *r, Slice s, const char *what, ExprToke
             return FRT_OK;
         }
     }
-    char *mark = r->strings_end;
-    const char *name = NULL;
-    frt_status status = text_name(r, s, what, &name);
-    if (status) {
-        return status;
-    }
+    int32_t dim = -1;
+    frt_status status = text_dim(r, s, what, &dim);
     token->op = EXPR_DIM;
-    token->value = text_find_dim(r, name);
-    if (token->value < 0) {
-        return text_fail(r, "%s refers to dim `%s`, which is not declared", what, name);
-    }
-    r->strings_end = mark; /* the dim keeps its own copy */
-    return FRT_OK;
+    token->value = dim;
+    return status;
 }
 
 frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr) {

@@ -42,6 +42,8 @@ bool slice_cut(Slice *rest, char separator, Slice *piece);
 
 /* Reads a decimal number without sign or leading zeros, at most `max`. */
 frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64_t *value);
+/* Bits: `0x` and up to 16 lower-case hex digits, without leading zeros. */
+frt_status text_bits(TextReader *r, Slice s, const char *what, uint64_t *bits);
 
 /* Unescapes a name into the manifest's strings. */
 frt_status text_name(TextReader *r, Slice s, const char *what, const char **name);
@@ -99,6 +101,8 @@ frt_status text_map(TextReader *r, int64_t last_arg, Map *map);
 frt_status text_check_box(TextReader *r, const Map *map, frt_dtype dtype);
 
 int32_t text_find_dim(const TextReader *r, const char *name);
+/* The index of the declared dim of this name. `what` refers to it, for messages. */
+frt_status text_dim(TextReader *r, Slice s, const char *what, int32_t *dim);
 
 /* Makes room for item `n` of a list whose capacity doubles: `list = text_grow(...)`. On failure the
  * list is as before and r->out_of_memory is set. GROW yields the status. */
