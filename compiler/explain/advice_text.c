@@ -29,9 +29,17 @@ static void put_value(const Graph *graph, NodeId id, Text *text) {
     text_printf(text, " (line %u:%u)", at.line, at.column);
 }
 
-/* Prints the nodes: `a` (line 2:3), `b` (line 4:7) and `c` (line 5:7). */
+enum { MAX_NAMED = 32 }; /* the values that advice names; it counts those between */
+
+/* Prints the nodes: `a` (line 2:3), `b` (line 4:7) and `c` (line 5:7). Of many, the first and the
+ * last: `a` (line 2:3), .., 100 more and `z` (line 140:3). */
 static void put_values(const Graph *graph, const NodeId *nodes, uint32_t n, Text *text) {
+    uint32_t n_left_out = n > MAX_NAMED ? n - MAX_NAMED : 0;
     for (uint32_t i = 0; i < n; i++) {
+        if (n_left_out && i + 1 + n_left_out == n) {
+            text_printf(text, ", %u more", n_left_out);
+            i += n_left_out;
+        }
         if (i) text_puts(text, i + 1 == n ? " and " : ", ");
         put_value(graph, nodes[i], text);
     }
