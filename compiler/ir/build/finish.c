@@ -147,6 +147,12 @@ static void join_same(Builder *b) {
         graph->outputs.data[i].node = first[graph->outputs.data[i].node];
 }
 
+/* An `online` block keeps its values apart from those around it until it is rewritten. */
+static void join_across_blocks(Builder *b) {
+    memset(b->online_of.data, 0, b->online_of.n * sizeof *b->online_of.data);
+    join_same(b);
+}
+
 /* Dead code. */
 
 NodeFlags build_find_live(Builder *b) {
@@ -225,6 +231,7 @@ Graph *build_finish(Builder *b) {
     join_same(b);
     build_make_online(b);
     if (b->n_errors) return NULL;
+    if (b->online_blocks.n || b->rewrites) join_across_blocks(b);
     drop_dead(b);
     const char *problem = loops_problem(b->arena, b->graph);
     if (problem) build_fail(b, DIAG_BAD_ARGUMENT, (BuildPlace){0}, "%s", problem);
