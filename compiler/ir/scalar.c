@@ -397,6 +397,25 @@ static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
     return cost;
 }
 
+static uint32_t shared_cost(const ScalarTab *tab, IndexId id, uint32_t axes) {
+    uint32_t cost = 0;
+    IndexExpr expr = index_expr(tab->indices, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab->indices, expr.terms[i].atom);
+        bool divides = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (divides && !(atom.axes & axes))
+            cost += 4 + index_cost(tab, atom.operand, NULL);
+        else if (divides)
+            cost += shared_cost(tab, atom.operand, axes);
+    }
+    return cost;
+}
+
+uint32_t scalar_shared_cost(const ScalarTab *tab, ScalarId id, uint32_t axes) {
+    IndexId index = scalar_get(tab, id)->index;
+    return index ? shared_cost(tab, index, axes) : 0;
+}
+
 static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
     switch (s->kind) {
     case SCALAR_CONST:

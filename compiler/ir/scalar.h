@@ -104,6 +104,9 @@ uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
 /* The cost of one scalar and its address, in primitives. */
 uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id);
+/* The part of it that is the same at all points that differ in `axes` alone: divisions in the
+ * address. */
+uint32_t scalar_shared_cost(const ScalarTab *tab, ScalarId id, uint32_t axes);
 /* The cost, in primitives, of everything reachable from `id` that is not marked in `seen` (count +
  * 1 flags). Marks it. */
 uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen);

@@ -130,9 +130,23 @@ double single_access_share(const Card *card, const Kernel *kernel, const Sched *
     return least <= 2 ? COST_SINGLES_2_BYTES_SHARE : least <= 4 ? COST_SINGLES_4_BYTES_SHARE : 1;
 }
 
-double map_unit_prims(const Card *card, const Kernel *kernel) {
-    bool has_rows = !form_info(kernel->form)->reduces && kernel->n_parallel > 1;
-    return has_rows && card->has->cores ? COST_MAP_UNIT_CLOCKS * card->lanes : 0;
+/* Whether a work unit is a run along one of several axes. */
+static bool has_runs(const Card *card, const Kernel *kernel) {
+    return card->has->cores && !form_info(kernel->form)->reduces && kernel->n_parallel > 1;
+}
+
+double map_shared_prims(const Card *card, const Kernel *kernel, const Sched *sched, ScalarId id) {
+    if (!has_runs(card, kernel)) return 0;
+    return scalar_shared_cost(kernel->scalars, id, kernel_lane_axes(kernel, sched));
+}
+
+double map_unit_prims(const Card *card, const Kernel *kernel, const Sched *sched,
+                      bool *const *live) {
+    double shared = 0;
+    if (!has_runs(card, kernel)) return 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (is_live(kernel, live, id)) shared += map_shared_prims(card, kernel, sched, id);
+    return (COST_MAP_UNIT_CLOCKS + shared / COST_CPU_STARTED) * card->lanes;
 }
 
 double flat_prims(Arena *arena, const Kernel *kernel) {

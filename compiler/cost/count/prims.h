@@ -23,8 +23,13 @@ double single_access_prims(const Card *card, const Plan *plan, const Kernel *ker
 /* The share of memory bandwidth that such rows reach: sums of 7 to 16383 columns took 35 to 48 us
  * in bf16 and 33 to 40 in f32; whole vectors took 33. */
 double single_access_share(const Card *card, const Kernel *kernel, const Sched *sched);
-/* The primitives of a work unit of FORM_MAP on a CPU beside its elements; else 0. */
-double map_unit_prims(const Card *card, const Kernel *kernel);
+/* Of the primitives of a scalar of a CPU's map: those of its address that are computed once for a
+ * work unit. 0 for other kernels. */
+double map_shared_prims(const Card *card, const Kernel *kernel, const Sched *sched, ScalarId id);
+/* The primitives of a work unit of FORM_MAP on a CPU beside its elements; else 0. `live` as above.
+ */
+double map_unit_prims(const Card *card, const Kernel *kernel, const Sched *sched,
+                      bool *const *live);
 /* The primitives of an element of a flat map for its coordinates. */
 double flat_prims(Arena *arena, const Kernel *kernel);
 

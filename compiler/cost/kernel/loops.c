@@ -52,13 +52,15 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
                                                   : n_points / together;
             bool is_kept = row_cache_has(p->variant->row_cache, id, s);
             double prims = is_kept ? row_cache_prims(c->card, kernel, id)
-                                   : scalar_prims(c->card, kernel, id, p->variant->sched.lanes);
+                                   : scalar_prims(c->card, kernel, id, p->variant->sched.lanes) -
+                                         map_shared_prims(c->card, kernel, &p->variant->sched, id);
             p->cost->n_prims += points * shares[id] * prims;
             is_done[id] = sched_row(&p->variant->sched).resident > 0;
         }
     }
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
-    p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
+    p->cost->n_prims +=
+        p->cost->n_blocks * map_unit_prims(c->card, kernel, &p->variant->sched, live);
     if (template_info(p->variant->sched.template)->lanes_cross_rows)
         p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
