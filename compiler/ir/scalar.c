@@ -333,8 +333,23 @@ static GuardId intern_guard(ScalarTab *tab, Guard guard) {
     return tab->guards.n - 1;
 }
 
+/* Turns lo <= a / d + c < hi into (lo - c) * d <= a < (hi - c) * d. */
+static void undo_divisions(const ScalarTab *tab, IndexId *index, DimId *lo, DimId *hi) {
+    DimTab *dims = indextab_dims(tab->indices);
+    for (;;) {
+        IndexExpr expr = index_expr(tab->indices, *index);
+        if (expr.n_terms != 1 || !dim_equals_const(dims, expr.terms[0].coefficient, 1)) return;
+        IndexAtom atom = index_atom(tab->indices, expr.terms[0].atom);
+        if (atom.kind != ATOM_DIV) return;
+        *lo = dim_mul(dims, dim_sub(dims, *lo, expr.offset), atom.divisor);
+        *hi = dim_mul(dims, dim_sub(dims, *hi, expr.offset), atom.divisor);
+        *index = atom.operand;
+    }
+}
+
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi) {
     DimTab *dims = indextab_dims(tab->indices);
+    undo_divisions(tab, &index, &lo, &hi);
     DimId max = index_max(tab->indices, index), min = index_min(tab->indices, index);
     if (max && min && dim_always_le(dims, lo, min) &&
         dim_always_le(dims, dim_add(dims, max, dim_const(dims, 1)), hi))

@@ -57,34 +57,47 @@ static bool index_joins(IndexTab *tab, IndexId id, uint32_t axis) {
     return outer == dim_mul(dims, inner, index_axis_extent(tab, axis + 1));
 }
 
-static bool guard_joins(const ScalarTab *scalars, GuardId guard, uint32_t axis) {
+/* Whether the index is the axis and a dim. A range of it is a range of the joined axis. */
+static bool is_shifted_axis(IndexTab *tab, IndexId id, uint32_t axis) {
+    DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, id);
+    DimId coefficient = axis_coefficient(tab, expr, axis, dim_const(dims, 0));
+    return expr.n_terms == 1 && dim_equals_const(dims, coefficient, 1);
+}
+
+static bool guard_joins(const ScalarTab *scalars, GuardId guard, uint32_t axis, bool in_ranges) {
     IndexTab *tab = scalartab_indices(scalars);
-    for (GuardId g = guard; g; g = guard_get(scalars, g).next)
-        if (!index_joins(tab, guard_get(scalars, g).index, axis)) return false;
+    for (GuardId g = guard; g; g = guard_get(scalars, g).next) {
+        IndexId index = guard_get(scalars, g).index;
+        bool has_range = in_ranges && is_shifted_axis(tab, index, axis);
+        if (!has_range && !index_joins(tab, index, axis)) return false;
+    }
     return true;
 }
 
-static bool stores_join(const ScalarTab *scalars, const Store *stores, uint32_t n, uint32_t axis) {
+static bool stores_join(const ScalarTab *scalars, const Store *stores, uint32_t n, uint32_t axis,
+                        bool in_ranges) {
     for (uint32_t k = 0; k < n; k++)
         if (!index_joins(scalartab_indices(scalars), stores[k].address, axis) ||
-            !guard_joins(scalars, stores[k].guard, axis))
+            !guard_joins(scalars, stores[k].guard, axis, in_ranges))
             return false;
     return true;
 }
 
-bool kernel_axes_join(const Kernel *kernel, uint32_t axis) {
+bool kernel_axes_join(const Kernel *kernel, uint32_t axis, bool in_ranges) {
     const ScalarTab *scalars = kernel->scalars;
     IndexTab *tab = scalartab_indices(scalars);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (s->index && !index_joins(tab, s->index, axis)) return false;
-        if (!guard_joins(scalars, s->guard, axis)) return false;
+        if (!guard_joins(scalars, s->guard, axis, in_ranges)) return false;
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];
-        if (!stores_join(scalars, stage->stores.data, stage->stores.n, axis)) return false;
+        if (!stores_join(scalars, stage->stores.data, stage->stores.n, axis, in_ranges))
+            return false;
     }
-    return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axis);
+    return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axis, in_ranges);
 }
 
 /* Runs. */

@@ -439,7 +439,7 @@ static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, Ax
                       InlineFailure *failure) {
     if (!inline_may_join_axes(group)) return true;
     if (!compose_with(input->scratch, input, group, plan, kernel, failure)) return false;
-    *plan = inline_plan_axes(input->graph->dims, group, kernel);
+    *plan = inline_plan_axes(input->graph->dims, group, kernel, input->has_cores);
     AxisPlan joined = *plan;
     if (cores_join_rows(input, kernel)) inline_join_rows(group, kernel, plan);
     if (input->has_im2col && im2col_may_be(kernel) && inline_join_rows(group, kernel, &joined)) {

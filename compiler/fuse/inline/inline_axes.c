@@ -30,7 +30,8 @@ static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, ui
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
 
-AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel) {
+AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel,
+                          bool has_cores) {
     AxisPlan plan = {{false}};
     uint32_t axis[2] = {0, kernel->n_parallel};
     for (uint32_t d = 0; d < group->domain.rank; d++) {
@@ -40,7 +41,7 @@ AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *
         bool is_split = is_m || splits_rows(group, kernel, d, own);
         /* Nothing is divided by an extent of 0. */
         bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
-        plan.joins[d] = may_join && kernel_axes_join(kernel, own);
+        plan.joins[d] = may_join && kernel_axes_join(kernel, own, has_cores);
     }
     return plan;
 }

@@ -13,8 +13,10 @@ typedef struct AxisPlan {
 uint32_t inline_next_of_kind(const Group *group, uint32_t d);
 /* Whether the domain has two axes of one kind. */
 bool inline_may_join_axes(const Group *group);
-/* Which adjacent axes every index of the kernel, whose axes are separate, treats as one. */
-AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel);
+/* Which adjacent axes every index of the kernel, whose axes are separate, treats as one. With
+ * `has_cores` also those of which guards hold in ranges: vectors of a CPU are split there. */
+AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel,
+                          bool has_cores);
 /* Joins the batch axes of a matmul with m, even if some index has to divide. Returns false if the
  * rhs varies along a batch axis. */
 bool inline_join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan);

@@ -1,17 +1,18 @@
-/* Maps of a CPU whose last axis is divided by a load: it is split where lanes are contiguous then,
- * and the results are those of one kernel per op. */
+/* Axes of a CPU's maps. The last axis is split where a load divides it and lanes are contiguous
+ * then; axes are joined although padding hides a range of the outer one. The results are those of
+ * one kernel per op. */
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/plans.h"
 
 #include <criterion/criterion.h>
 
-typedef struct Split {
+typedef struct Case {
     const char *source;
     int64_t n_last; /* the extent of the last axis */
-} Split;
+} Case;
 
-static const Split splits[] = {
+static const Case cases[] = {
     /* windows of 7 pixels with 3 channels, in rows of 147 */
     {"graph g(x: f32[2, 30, 30, 3]) -> (y: f32[288, 147]) {\n"
      "  fuse must { y = reshape(windows(x, size=[7, 7], axis=[1, 2], stride=[2, 2]), [288, 147]) "
@@ -37,6 +38,23 @@ static const Split splits[] = {
     {"graph g(x: f32[40, 64, 8]) -> (y: f32[40, 512]) {\n"
      "  y = reshape(transpose(x, [0, 2, 1]), [40, 512])\n}\n",
      512},
+    /* padding of pixels with channels, of pixels, of rows alone, and of channels */
+    {"graph g(x: f32[2, 9, 11, 3]) -> (y: f32[2, 12, 18, 3]) {\n"
+     "  y = relu(pad(x, low=[0, 1, 3, 0], high=[0, 2, 4, 0], value=-1.5))\n}\n",
+     54},
+    {"graph g(x: f32[2, 9, 11]) -> (y: f32[2, 12, 18]) {\n"
+     "  y = relu(pad(x, low=[0, 1, 3], high=[0, 2, 4]))\n}\n",
+     18},
+    {"graph g(x: f32[2, 9, 11, 3]) -> (y: f32[2, 12, 11, 3]) {\n"
+     "  y = relu(pad(x, low=[0, 1, 0, 0], high=[0, 2, 0, 0]))\n}\n",
+     396},
+    {"graph g(x: f32[2, 9, 11, 3]) -> (y: f32[2, 9, 11, 8]) {\n"
+     "  y = relu(pad(x, low=[0, 0, 0, 1], high=[0, 0, 0, 4]))\n}\n",
+     8},
+    /* two tensors that are padded apart */
+    {"graph g(x: f32[9, 11, 3], z: f32[9, 7, 3]) -> (y: f32[9, 18, 3]) {\n"
+     "  y = pad(x, low=[0, 7, 0], high=[0, 0, 0]) + pad(z, low=[0, 0, 0], high=[0, 11, 0])\n}\n",
+     54},
     /* contiguous as they are */
     {"graph g(x: f32[40, 512]) -> (y: f32[20480]) { y = reshape(relu(x), [20480]) }\n", 20480},
 };
@@ -51,18 +69,18 @@ static int64_t n_last_of(Arena *arena, const char *source) {
                   index_axis_extent(scalartab_indices(last->scalars), last->n_parallel - 1));
 }
 
-Test(split_axes, lanes_are_contiguous_where_a_split_makes_them_so) {
-    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+Test(cpu_axes, lanes_lie_along_the_longest_run) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
-        int64_t n_last = n_last_of(arena, splits[i].source);
-        cr_expect_eq(n_last, splits[i].n_last, "%ld: %s", (long)n_last, splits[i].source);
+        int64_t n_last = n_last_of(arena, cases[i].source);
+        cr_expect_eq(n_last, cases[i].n_last, "%ld: %s", (long)n_last, cases[i].source);
         arena_free(arena);
     }
 }
 
-Test(split_axes, results_are_those_of_one_kernel_per_op) {
+Test(cpu_axes, results_are_those_of_one_kernel_per_op) {
     static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
-    for (size_t i = 0; i < sizeof splits / sizeof *splits * 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
         const Target *target = target_get(targets[i % 2]);
         if (!compile_target_runs(target)) continue;
         Arena *arena = arena_new(NULL);
@@ -71,10 +89,10 @@ Test(split_axes, results_are_those_of_one_kernel_per_op) {
         PairCounts counts = {0};
         RigOptions options = RIG_OPTIONS_INIT;
         PairData data = {.fill = FILL_UNIFORM, .seed = 3};
-        bool ok = pair_compile(&pair, splits[i / 2].source, target, &report) &&
+        bool ok = pair_compile(&pair, cases[i / 2].source, target, &report) &&
                   pair_open(&pair, 0, &options, &report) && pair_place(&pair, NULL, &report) &&
                   pair_run(&pair, &data, &counts, &report);
-        cr_expect(ok, "%s%s", text_str(&report), splits[i / 2].source);
+        cr_expect(ok, "%s%s", text_str(&report), cases[i / 2].source);
         pair_free(&pair);
         arena_free(arena);
     }
