@@ -196,7 +196,7 @@ typedef struct frt_step_info {
     const char *rewrite; /* the rewrite of its arithmetic, in artifacts of 2026; or NULL */
     /* 0: the step runs once. 1 and 2: it is repeated, in even and in odd iterations. */
     int32_t iterations;
-    int32_t n_numbers;   /* constants passed to the kernel after the dims */
+    int32_t n_numbers; /* constants passed to the kernel after the dims */
 } frt_step_info;
 
 typedef struct frt_variant_info {

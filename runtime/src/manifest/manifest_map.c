@@ -121,7 +121,10 @@ frt_status text_map(TextReader *r, int64_t last_arg, Map *map) {
 
 /* The limits of the copy engine for a box: its innermost side has at least 16 bytes, and at most
  * the span of its swizzle. */
-frt_status text_check_box(TextReader *r, const Map *map, frt_dtype dtype) {
+frt_status text_check_map(TextReader *r, const Map *map, frt_dtype dtype) {
+    if (map->is_tf32 && dtype != FRT_F32) {
+        return text_fail(r, "only elements of f32 can become " FRT_MAP_TF32);
+    }
     uint64_t n_bytes = (uint64_t)map->axes[0].box * frt_dtype_bytes(dtype);
     if (n_bytes % FRT_MAP_ALIGN_BYTES != 0 || (map->swizzle && n_bytes > map->swizzle)) {
         return text_fail(r, "the inner side of a map's box is %llu bytes",

@@ -553,10 +553,7 @@ static frt_status read_map(Reader *reader) {
     frt_status status = text_map(r, (int64_t)step->n_args - 1, &map);
     if (!status) {
         uint32_t tensor = current_graph(reader)->first_tensor + m->refs[step->first_arg + map.arg];
-        frt_dtype dtype = m->tensors[tensor].dtype;
-        status = map.is_tf32 && dtype != FRT_F32
-                     ? text_fail(r, "only elements of f32 can become " FRT_MAP_TF32)
-                     : text_check_box(r, &map, dtype);
+        status = text_check_map(r, &map, m->tensors[tensor].dtype);
     }
     if (!status && GROW(r, m->maps, reader->maps_capacity, m->n_maps)) {
         return FRT_E_OUT_OF_MEMORY;

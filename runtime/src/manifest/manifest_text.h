@@ -97,8 +97,8 @@ frt_status text_repeat(TextReader *r, Graph *graph, RepeatState *state);
 
 /* Reads the fields of a map line. It checks ARG against `last_arg`. In manifest_map.c. */
 frt_status text_map(TextReader *r, int64_t last_arg, Map *map);
-/* Checks the map's box against the dtype of its argument. */
-frt_status text_check_box(TextReader *r, const Map *map, frt_dtype dtype);
+/* Checks the map against the dtype of its argument. */
+frt_status text_check_map(TextReader *r, const Map *map, frt_dtype dtype);
 
 int32_t text_find_dim(const TextReader *r, const char *name);
 /* The index of the declared dim of this name. `what` refers to it, for messages. */
