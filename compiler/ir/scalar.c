@@ -333,14 +333,15 @@ static GuardId intern_guard(ScalarTab *tab, Guard guard) {
     return tab->guards.n - 1;
 }
 
-/* Turns lo <= a / d + c < hi into (lo - c) * d <= a < (hi - c) * d. */
+/* Turns lo <= a / d + c < hi into (lo - c) * d <= a < (hi - c) * d, for a number d. */
 static void undo_divisions(const ScalarTab *tab, IndexId *index, DimId *lo, DimId *hi) {
     DimTab *dims = indextab_dims(tab->indices);
     for (;;) {
         IndexExpr expr = index_expr(tab->indices, *index);
         if (expr.n_terms != 1 || !dim_equals_const(dims, expr.terms[0].coefficient, 1)) return;
         IndexAtom atom = index_atom(tab->indices, expr.terms[0].atom);
-        if (atom.kind != ATOM_DIV) return;
+        int64_t divisor;
+        if (atom.kind != ATOM_DIV || !dim_is_const(dims, atom.divisor, &divisor)) return;
         *lo = dim_mul(dims, dim_sub(dims, *lo, expr.offset), atom.divisor);
         *hi = dim_mul(dims, dim_sub(dims, *hi, expr.offset), atom.divisor);
         *index = atom.operand;

@@ -57,9 +57,12 @@ static bool index_joins(IndexTab *tab, IndexId id, uint32_t axis) {
     return outer == dim_mul(dims, inner, index_axis_extent(tab, axis + 1));
 }
 
-/* Whether the index is the axis and a dim. A range of it is a range of the joined axis. */
+/* Whether the index is the axis and a dim, and the next axis has a known extent. A range of the
+ * index is a range of the joined axis. */
 static bool is_shifted_axis(IndexTab *tab, IndexId id, uint32_t axis) {
     DimTab *dims = indextab_dims(tab);
+    int64_t inner;
+    if (!dim_is_const(dims, index_axis_extent(tab, axis + 1), &inner)) return false;
     IndexExpr expr = index_expr(tab, id);
     DimId coefficient = axis_coefficient(tab, expr, axis, dim_const(dims, 0));
     return expr.n_terms == 1 && dim_equals_const(dims, coefficient, 1);

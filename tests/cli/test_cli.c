@@ -559,7 +559,8 @@ Test(cli, rewrites_are_named_and_asked_for) {
                                        "`sum` (line 4:7): left, no product contracts its axis"};
     static const char *const plain[] = {"", "--no-rewrite", "--no-rewrite --no-fuse"};
     static const char *const asking[] = {"--rewrite", "--rewrite --no-fuse"};
-    char command[120], first[4096];
+    static char first[sizeof run.out];
+    char command[120];
     write_file("a.g", source, sizeof source - 1);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         snprintf(command, sizeof command, "@a.g --emit=graph %s", plain[i]);
@@ -572,7 +573,7 @@ Test(cli, rewrites_are_named_and_asked_for) {
         cr_expect(strstr(run.out, "  o = softmax_matmul("), "%s: %s", asking[i], run.out);
         write_file("b.g", run.out, strlen(run.out));
     }
-    snprintf(first, sizeof first, "%s", run.out);
+    strcpy(first, run.out);
     cr_assert_eq(fusec("@b.g --emit=graph", NULL), 0, "%s", run.err);
     cr_expect_str_eq(run.out, first);
     cr_assert_eq(fusec("@a.g --explain --target=cpu", NULL), 0, "%s", run.err);
