@@ -92,8 +92,16 @@ static uint32_t add_parts(const Plan *plan, const Launch *launch, const Kernel *
     return n;
 }
 
-static bool may_have_parts(const Plan *plan, const Launch *launch) {
+/* Whether the kernels have as many arguments as code can have: code generation refuses others. */
+static bool may_have_code(const Plan *plan, const Launch *launch) {
     bool may = true;
+    for (uint32_t k = 0; k < launch->n && may; k++)
+        may = launch_kernel(plan, launch, k)->args.n <= MAX_KERNEL_ARGS;
+    return may;
+}
+
+static bool may_have_parts(const Plan *plan, const Launch *launch) {
+    bool may = may_have_code(plan, launch);
     for (uint32_t k = 0; k < launch->n && may; k++)
         may = !has_windows(launch_kernel(plan, launch, k));
     return may;
@@ -110,7 +118,7 @@ enum {
  * other have one body if they are equal, and rows after a wgmma GEMM look at the factor of their
  * scores. */
 static bool may_have_constants(const Plan *plan, const Launch *launch) {
-    bool may = launch->n == 1 || launch_shares_blocks(launch);
+    bool may = may_have_code(plan, launch) && (launch->n == 1 || launch_shares_blocks(launch));
     for (uint32_t k = 0; k < launch->n && may; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
         for (uint32_t v = 0; v < kernel->n_variants; v++)
@@ -277,6 +285,13 @@ static void drop_parts(Arena *scratch, const Plan *plan) {
     }
 }
 
+/* Sets Kernel.code, which is all that is left of it. */
+static void classify(Arena *scratch, bool has_pdl, const Plan *const *plans, uint32_t n_plans) {
+    ArenaMark mark = arena_mark(scratch);
+    dedup_classify(scratch, has_pdl, plans, n_plans);
+    arena_rewind(scratch, mark);
+}
+
 void parts_classify(const Planning *planning, const Plan *const *plans, uint32_t n_plans) {
     Arena *scratch = planning->scratch;
     bool has_pdl = planning->target->has_pdl;
@@ -284,17 +299,17 @@ void parts_classify(const Planning *planning, const Plan *const *plans, uint32_t
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t k = 0; k < plans[p]->kernels.n; k++)
             vec_push(scratch, &kernels, &plans[p]->kernels.data[k]);
-    dedup_classify(scratch, has_pdl, plans, n_plans);
+    classify(scratch, has_pdl, plans, n_plans);
     uint32_t *before = arena_array(scratch, uint32_t, kernels.n);
     for (uint32_t i = 0; i < kernels.n; i++) before[i] = kernels.data[i]->code;
     for (uint32_t p = 0; p < n_plans; p++) {
         uint32_t n = try_parts(scratch, plans[p]);
         if (n && !has_room(plans[p], n)) drop_parts(scratch, plans[p]);
     }
-    dedup_classify(scratch, has_pdl, plans, n_plans);
+    classify(scratch, has_pdl, plans, n_plans);
     const Class *classes = find_classes(scratch, &kernels, before);
     for (uint32_t i = 0; i < kernels.n; i++)
         kernels.data[i]->parts =
             useful_parts(planning->arena, kernels.data[i], &classes[kernels.data[i]->code]);
-    dedup_classify(scratch, has_pdl, plans, n_plans);
+    classify(scratch, has_pdl, plans, n_plans);
 }

@@ -56,15 +56,16 @@ Test(cli, a_limit_of_file_sizes_is_an_error) {
     cr_expect_str_eq(text, "old");
 }
 
-/* A chain whose object takes LLVM far longer than a second. */
+/* A chain of kernels that all differ, whose object takes LLVM far longer than a second. */
 static void write_long_source(void) {
-    static char text[1 << 16];
+    static char text[1 << 17];
     int n =
         snprintf(text, sizeof text, "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  v0 = x\n");
-    for (int i = 1; i <= 600; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, "  v%d = softmax(v%d @ x + %d)\n", i,
-                      i - 1, i);
-    n += snprintf(text + n, sizeof text - (size_t)n, "  y = v600\n}\n");
+    for (int i = 1; i <= 1500; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "  v%d = softmax(v%d @ x + sum(x[:%d, :%d]))\n", i, i - 1, i % 64 + 1,
+                      i / 64 + 1);
+    n += snprintf(text + n, sizeof text - (size_t)n, "  y = v1500\n}\n");
     write_file("long.g", text, (size_t)n);
 }
 

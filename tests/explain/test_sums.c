@@ -118,6 +118,8 @@ static void check_json(const Priced *p, const json_t *root) {
     const json_t *run = json_object_get(root, "kernels");
     const json_t *init = json_object_get(root, "init_kernels");
     double bytes = member(totals, "bytes"), least = member(totals, "least_bytes");
+    /* What a run's first launch, which the two ops may be, takes longer than others. */
+    double first_us = p->input.cost->card->launch_us - p->input.cost->card->next_us;
     cr_expect(is_near(sum_of(run, "us"), member(totals, "us")), "%s for %s: times", WHERE(p));
     cr_expect(is_near(sum_of(run, "read_bytes") + sum_of(run, "written_bytes"), bytes),
               "%s for %s: bytes", WHERE(p));
@@ -136,8 +138,8 @@ static void check_json(const Priced *p, const json_t *root) {
         bool searches = strncmp(op_at(edge, "to"), "sorted_segment", 14) == 0;
         bool sorts = strcmp(op_at(edge, "from"), "argsort") == 0;
         if (json_is_number(json_object_get(edge, "fused_us")) && !searches && !sorts)
-            cr_expect_leq(member(edge, "fused_us"), apart * (1 + 1e-4), "%s for %s: edge %zu",
-                          WHERE(p), i);
+            cr_expect_leq(member(edge, "fused_us"), apart * (1 + 1e-4) + first_us,
+                          "%s for %s: edge %zu", WHERE(p), i);
         /* What an init step makes is in no total of a run. */
         cr_expect_leq(member(edge, "saved_bytes"),
                       member(totals, "unfused_bytes") * 2 + member(edge, "bytes"),

@@ -20,6 +20,7 @@ static struct {
     const char *symbol;
     FakeKernel kernel;
     int n_values;
+    bool has_more;
     long n_loads;
 } kernels[MAX_KERNELS];
 static int n_kernels;
@@ -50,14 +51,16 @@ long fake_cuda_loads(const char *symbol) {
     return n;
 }
 
-void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values) {
+void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values,
+                                 bool has_more) {
     kernels[n_kernels].symbol = symbol;
     kernels[n_kernels].n_values = n_values;
+    kernels[n_kernels].has_more = has_more;
     kernels[n_kernels++].kernel = kernel;
 }
 
 void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel) {
-    fake_cuda_add_valued_kernel(symbol, kernel, 0);
+    fake_cuda_add_valued_kernel(symbol, kernel, 0, false);
 }
 
 long fake_cuda_count(const char *name) {
@@ -515,9 +518,10 @@ static int fake_cuGraphLaunch(void *exec, void *stream) {
             memmove((void *)(uintptr_t)op->to, (void *)(uintptr_t)op->from, op->n_bytes);
             continue;
         }
-        for (int k = 0; k < kernels[op->index].n_values; k++) params[k] = &op->values[k];
-        if (kernels[op->index].n_values == 0) return 1;
-        params[kernels[op->index].n_values] = op->params[kernels[op->index].n_values];
+        int n = kernels[op->index].n_values;
+        for (int k = 0; k < n; k++) params[k] = &op->values[k];
+        if (n == 0) return 1;
+        if (kernels[op->index].has_more) params[n] = op->params[n];
         kernels[op->index].kernel(params, op->grid, op->block);
     }
     return 0;

@@ -56,8 +56,10 @@ void fake_cuda_reset(void);
 
 void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel);
 /* Adds a kernel whose first `n_values` parameters are 8 bytes each. A graph keeps their values from
- * the time of recording. */
-void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values);
+ * the time of recording. `has_more`: another parameter follows, of which a graph keeps the place.
+ */
+void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values,
+                                 bool has_more);
 
 /* Linking returns this text followed by the first bytes of the PTX. */
 #define FAKE_CUBIN "fake cubin of "

@@ -75,8 +75,8 @@ static void k_scale16(void **params, unsigned grid, unsigned block) {
 void rt_add_kernels(void) {
     fake_cuda_add_kernel("k_twice", k_twice);
     fake_cuda_add_kernel("k_pack", k_pack);
-    fake_cuda_add_valued_kernel("k_scale16", k_scale16, 4);
-    fake_cuda_add_valued_kernel("k_scale", k_scale, 4);
+    fake_cuda_add_valued_kernel("k_scale16", k_scale16, 4, true);
+    fake_cuda_add_valued_kernel("k_scale", k_scale, 4, true);
 }
 
 const float rt_weights[4] = {1.0f, 2.0f, 3.0f, 4.0f};

@@ -645,10 +645,10 @@ Test(rt_cuda, repeated_steps_alternate) {
     RtRig rig;
     frt_program_options options = rt_options();
     fake_cuda_reset();
-    fake_cuda_add_valued_kernel("k_first", k_first, 1);
-    fake_cuda_add_valued_kernel("k_double", k_double, 1);
-    fake_cuda_add_valued_kernel("k_add", k_add, 1);
-    fake_cuda_add_valued_kernel("k_negate", k_negate, 1);
+    fake_cuda_add_valued_kernel("k_first", k_first, 1, false);
+    fake_cuda_add_valued_kernel("k_double", k_double, 1, false);
+    fake_cuda_add_valued_kernel("k_add", k_add, 1, false);
+    fake_cuda_add_valued_kernel("k_negate", k_negate, 1, false);
     cr_assert_eq(rt_open_program(&rig, repeated, &options), FRT_OK, "%s", rig.err.message);
     cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
     frt_tensor y = {.data = rt_y_storage, .dtype = FRT_F32, .rank = 1, .dims = {1}};

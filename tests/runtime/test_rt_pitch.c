@@ -65,9 +65,9 @@ static void k_mapped(void **params, unsigned grid, unsigned block) {
 static void open_rig(RtRig *rig) {
     frt_program_options options = rt_options();
     fake_cuda_reset();
-    fake_cuda_add_valued_kernel("k_copy", k_copy, 5);
-    fake_cuda_add_valued_kernel("k_mapped", k_mapped, 6);
-    fake_cuda_add_valued_kernel("k_twice", k_twice, 6);
+    fake_cuda_add_valued_kernel("k_copy", k_copy, 5, true);
+    fake_cuda_add_valued_kernel("k_mapped", k_mapped, 6, true);
+    fake_cuda_add_valued_kernel("k_twice", k_twice, 6, true);
     cr_assert_eq(rt_open_program(rig, pitched, &options), FRT_OK, "%s", rig->err.message);
     cr_assert_eq(frt_exec_create(rig->program, &rig->exec, &rig->err), FRT_OK);
 }

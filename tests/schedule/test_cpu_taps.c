@@ -85,7 +85,8 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
         uint32_t lanes_out;
     } cases[] = {{{12, 30, 3, 1, 1, 1, false}, true, 1},
                  {{12, 30, 3, 2, 0, 1, false}, true, 1},
-                 {{12, 30, 3, 5, 0, 1, false}, false, 0}, /* the pixels are too far apart */
+                 {{12, 30, 3, 5, 0, 1, false}, true, 1},
+                 {{12, 30, 3, 9, 0, 1, false}, false, 0}, /* the pixels are too far apart */
                  {{40, 30, 3, 2, 1, 1, true}, true, 3},
                  {{12, 30, 12, 1, 0, 1, false}, false, 0}}; /* 144 taps */
     Arena *arena = arena_new(NULL);
