@@ -113,10 +113,11 @@ static uint32_t vectors_of_panel(const Gemm *gemm, uint32_t columns) {
     return vectors;
 }
 
-/* The register tiles of a unit of at most so many rows. */
+/* The register tiles of a unit, of at most so many rows. A unit has one tile more rather than that
+ * a small rest of the rows is a unit, which packs all columns again. */
 static uint32_t n_unit_tiles(Tile tile, int64_t n_rows) {
-    int64_t n = ceil_div(n_rows, tile.rows);
-    return n < 1 ? 1 : (uint32_t)min_i64(n, SCHED_CPU_UNIT_TILES);
+    int64_t n = ceil_div(n_rows, tile.rows), n_units = (n + 1) / SCHED_CPU_UNIT_TILES;
+    return n < 1 ? 1 : (uint32_t)ceil_div(n, n_units < 1 ? 1 : n_units);
 }
 
 /* Chooses a packed schedule for at most this many rows. Prepared panels have the tile width of all

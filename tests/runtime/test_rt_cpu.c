@@ -203,8 +203,8 @@ static void expect_chunks(const char *text, int32_t n_threads, int64_t b, int64_
 }
 
 Test(rt_cpu, callers_parallel_for_gets_every_chunk) {
-    expect_chunks(manifest, 16, 64, 16, 128, "two launches of 64 units");
-    expect_chunks(manifest, 16, 512, 2, 128, "units in chunks of 8");
+    expect_chunks(manifest, 4, 64, 16, 128, "two launches of 64 units");
+    expect_chunks(manifest, 4, 512, 2, 128, "units in chunks of 8");
     expect_chunks(manifest, 1, 512, 2, 2, "whole launches");
 }
 
@@ -678,7 +678,7 @@ Test(rt_cpu, chunks_are_whole_blocks) {
     char blocks_of_3[sizeof manifest];
     memcpy(blocks_of_3, manifest, sizeof manifest);
     strstr(blocks_of_3, "k_scale B 1")[strlen("k_scale B ")] = '3';
-    expect_chunks(blocks_of_3, 16, 512, 2, 57 + 64, "512 units in chunks of 9 and of 8");
+    expect_chunks(blocks_of_3, 4, 512, 2, 57 + 64, "512 units in chunks of 9 and of 8");
 }
 
 /* Chunks are worth a thread; a number that overflows says nothing. */
@@ -693,7 +693,7 @@ Test(rt_cpu, chunks_are_worth_a_thread) {
         char variant[100];
         snprintf(variant, sizeof variant, "k_scale B 1 %s", cases[i].worth);
         char *text = text_replace(manifest, "k_scale B 1 0", variant);
-        expect_chunks(text, 16, 512, 2, cases[i].n_chunks + 64, cases[i].worth);
+        expect_chunks(text, 4, 512, 2, cases[i].n_chunks + 64, cases[i].worth);
         free(text);
     }
 }

@@ -12,7 +12,7 @@
 enum {
     /* Of a launch, for each thread: so that a thread that has begun late, or shares its core, gets
      * less to do. */
-    THREAD_CHUNKS = 4,
+    THREAD_CHUNKS = 16,
     /* A kernel's own bytes, and room for the functions that call it. */
     KERNEL_STACK_BYTES = FRT_MAX_KERNEL_STACK_BYTES + (16 << 10),
     /* A thread's stack also holds what the C library keeps there for each thread. */
