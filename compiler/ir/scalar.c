@@ -392,8 +392,8 @@ uint32_t guard_axes(const ScalarTab *tab, GuardId id) {
 }
 
 /* Marks the gathered values on which the index depends in `wanted` (may be NULL) and returns the
- * index's own cost. */
-static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
+ * cost of the index's divisions that depend on none of `axes`. */
+static uint32_t index_cost(const ScalarTab *tab, IndexId id, uint32_t axes, bool *wanted) {
     uint32_t cost = 0;
     IndexExpr expr = index_expr(tab->indices, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
@@ -403,7 +403,7 @@ static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
             break;
         case ATOM_DIV:
         case ATOM_MOD:
-            cost += 4 + index_cost(tab, atom.operand, wanted);
+            cost += (atom.axes & axes ? 0 : 4) + index_cost(tab, atom.operand, axes, wanted);
             break;
         case ATOM_VALUE:
             if (wanted) wanted[atom.value] = true;
@@ -413,23 +413,9 @@ static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
     return cost;
 }
 
-static uint32_t shared_cost(const ScalarTab *tab, IndexId id, uint32_t axes) {
-    uint32_t cost = 0;
-    IndexExpr expr = index_expr(tab->indices, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab->indices, expr.terms[i].atom);
-        bool divides = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
-        if (divides && !(atom.axes & axes))
-            cost += 4 + index_cost(tab, atom.operand, NULL);
-        else if (divides)
-            cost += shared_cost(tab, atom.operand, axes);
-    }
-    return cost;
-}
-
 uint32_t scalar_shared_cost(const ScalarTab *tab, ScalarId id, uint32_t axes) {
     IndexId index = scalar_get(tab, id)->index;
-    return index ? shared_cost(tab, index, axes) : 0;
+    return index ? index_cost(tab, index, axes, NULL) : 0;
 }
 
 static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
@@ -442,9 +428,9 @@ static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
     case SCALAR_INSIDE:
         return 2;
     case SCALAR_INDEX:
-        return 1 + index_cost(tab, s->index, wanted);
+        return 1 + index_cost(tab, s->index, 0, wanted);
     case SCALAR_LOAD:
-        return 2 + index_cost(tab, s->index, wanted);
+        return 2 + index_cost(tab, s->index, 0, wanted);
     case SCALAR_CVT:
     case SCALAR_BITCAST:
         return 1;

@@ -97,3 +97,23 @@ Trace rebuild_trace(Rebuild *r, Trace trace, uint32_t rank) {
     trace.guard = copy_guard(r, trace.guard);
     return trace;
 }
+
+const uint32_t *rebuild_traces(Rebuild *rebuild, const Graph *graph, const Kernel *whole,
+                               bool are_operands, Kernel *to) {
+    Arena *arena = rebuild->arena;
+    const bool *is_operand = kernel_reduced_scalars(arena, whole);
+    uint32_t *copy_of = arena_array(arena, uint32_t, whole->traces.n + (size_t)1);
+    memset(&to->traces, 0, sizeof to->traces);
+    for (uint32_t i = 0; i < whole->traces.n; i++) {
+        const Trace *from = &whole->traces.data[i];
+        if (is_operand[from->value] != are_operands) continue;
+        Trace copy = rebuild_trace(rebuild, *from, graph_node(graph, from->node)->shape.rank);
+        memset(&copy.operands, 0, sizeof copy.operands);
+        for (uint32_t k = 0; k < from->operands.n; k++)
+            if (copy_of[from->operands.data[k]])
+                vec_push(arena, &copy.operands, copy_of[from->operands.data[k]] - 1);
+        vec_push(arena, &to->traces, copy);
+        copy_of[i] = to->traces.n;
+    }
+    return copy_of;
+}

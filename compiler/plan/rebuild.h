@@ -23,5 +23,9 @@ Store rebuild_store(Rebuild *rebuild, Store store);
 /* Returns the trace with copied scalars at the same `rank` coordinates. Its operands are still
  * those of the other kernel. */
 Trace rebuild_trace(Rebuild *rebuild, Trace trace, uint32_t rank);
+/* Gives the kernel `to` the traces of `whole`: of the values that operands are made of, or of the
+ * others. Returns per trace of `whole` the number of its copy plus 1, or 0. */
+const uint32_t *rebuild_traces(Rebuild *rebuild, const Graph *graph, const Kernel *whole,
+                               bool are_operands, Kernel *to);
 
 #endif

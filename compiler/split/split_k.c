@@ -39,26 +39,6 @@ static Rebuild segment_axes(const GemmSplit *s, const Segments *segments, Kernel
     return rebuild;
 }
 
-/* Copies the traces of the values that the operands are made of. */
-static void copy_traces(const GemmSplit *s, Rebuild *rebuild, Kernel *partial) {
-    const Kernel *whole = s->whole;
-    const bool *is_operand = kernel_reduced_scalars(s->arena, whole);
-    uint32_t *copy_of = arena_array(s->arena, uint32_t, whole->traces.n + (size_t)1);
-    memset(&partial->traces, 0, sizeof partial->traces);
-    for (uint32_t i = 0; i < whole->traces.n; i++) {
-        const Trace *from = &whole->traces.data[i];
-        if (!is_operand[from->value]) continue;
-        Trace copy =
-            rebuild_trace(rebuild, *from, graph_node(s->plan->graph, from->node)->shape.rank);
-        memset(&copy.operands, 0, sizeof copy.operands);
-        for (uint32_t k = 0; k < from->operands.n; k++)
-            if (copy_of[from->operands.data[k]])
-                vec_push(s->arena, &copy.operands, copy_of[from->operands.data[k]] - 1);
-        vec_push(s->arena, &partial->traces, copy);
-        copy_of[i] = partial->traces.n;
-    }
-}
-
 /* The address of the partial of a segment, for the matmul's element at the loops' position. */
 static IndexId partial_address(const Kernel *kernel, IndexId segment) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -81,7 +61,7 @@ static Segments add_partial(const GemmSplit *s, Str suffix, int64_t first, int64
     reduce.value = rebuild_scalar(&rebuild, reduce.value);
     reduce.rhs = rebuild_scalar(&rebuild, reduce.rhs);
     reduce.result = reduce.acc;
-    copy_traces(s, &rebuild, &partial);
+    rebuild_traces(&rebuild, s->plan->graph, s->whole, true, &partial);
     memset(&partial.reduces, 0, sizeof partial.reduces);
     memset(&partial.row_stores, 0, sizeof partial.row_stores);
     vec_push(s->arena, &partial.reduces, reduce);

@@ -42,29 +42,7 @@ static Kernel new_kernel(const KeySplit *s, uint32_t at, DimId extent, DimId key
     memset(&kernel.reduces, 0, sizeof kernel.reduces);
     memset(&kernel.stages, 0, sizeof kernel.stages);
     memset(&kernel.row_stores, 0, sizeof kernel.row_stores);
-    memset(&kernel.traces, 0, sizeof kernel.traces);
     return kernel;
-}
-
-/* Copies the traces of the values that the operands are made of, or of the others. Returns the
- * number of each copy plus 1. */
-static uint32_t *copy_traces(const KeySplit *s, Rebuild *rebuild, Kernel *to, bool are_operands) {
-    const Kernel *whole = s->whole;
-    const bool *is_operand = kernel_reduced_scalars(s->arena, whole);
-    uint32_t *copy_of = arena_array(s->arena, uint32_t, whole->traces.n + (size_t)1);
-    for (uint32_t i = 0; i < whole->traces.n; i++) {
-        const Trace *from = &whole->traces.data[i];
-        if (is_operand[from->value] != are_operands) continue;
-        Trace copy =
-            rebuild_trace(rebuild, *from, graph_node(s->plan->graph, from->node)->shape.rank);
-        memset(&copy.operands, 0, sizeof copy.operands);
-        for (uint32_t k = 0; k < from->operands.n; k++)
-            if (copy_of[from->operands.data[k]])
-                vec_push(s->arena, &copy.operands, copy_of[from->operands.data[k]] - 1);
-        vec_push(s->arena, &to->traces, copy);
-        copy_of[i] = to->traces.n;
-    }
-    return copy_of;
 }
 
 /* The position along `axis` behind the place `at` of the axes before it. */
@@ -128,7 +106,7 @@ static void add_partial(KeySplit *s) {
     vec_push(s->arena, &partial.stages.data[0].stores, store);
     store = add_result(s, &partial, TOTAL, total);
     vec_push(s->arena, &partial.stages.data[0].stores, store);
-    copy_traces(s, &rebuild, &partial, true);
+    rebuild_traces(&rebuild, s->plan->graph, s->whole, true, &partial);
     vec_push(s->arena, &s->plan->kernels, partial);
 }
 
@@ -151,7 +129,7 @@ static void add_finish(KeySplit *s) {
     vec_push(s->arena, &finish.reduces, reduce);
     vec_push(s->arena, &finish.stages, (Stage){.reduces = {0}});
     vec_push(s->arena, &finish.stages.data[0].reduces, 0);
-    const uint32_t *copy_of = copy_traces(s, &rebuild, &finish, false);
+    const uint32_t *copy_of = rebuild_traces(&rebuild, s->plan->graph, s->whole, false, &finish);
     for (uint32_t i = 0; i < whole->row_stores.n; i++) {
         Store store = rebuild_store(&rebuild, whole->row_stores.data[i]);
         if (store.trace) store.trace = copy_of[store.trace - 1];
