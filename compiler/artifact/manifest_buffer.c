@@ -193,7 +193,7 @@ void manifest_write_in_place(Writer *w, const Plan *plan) {
     }
 }
 
-/* Writes the buffers of the caller, or those that the plan makes. */
+/* Writes the buffers that the caller binds, or the buffers that the plan makes. */
 void manifest_write_buffers_of(Writer *w, const Plan *plan, bool made) {
     for (uint32_t i = 0; made && i < plan->dynamic_pitches.n; i++)
         write_pitch(w, plan, &plan->dynamic_pitches.data[i]);

@@ -110,8 +110,8 @@ static void write_shared_workspace(Writer *w, const Sequence *sequence, const Pl
     line_end(w);
 }
 
-/* Writes the tensors that are inside others: in steps of loops for both places of what is
- * carried. Returns their number. */
+/* Writes the tensors that are inside others; of a value that a loop carries, one for each of its
+ * two places. Returns their number. */
 static uint32_t write_inner(Writer *w, const Sequence *sequence, uint32_t i, const Plan *plan) {
     uint32_t n = 0;
     for (int odd = 0; odd <= (sequence->graphs.data[i].count != DIM_NONE); odd++) {

@@ -32,7 +32,7 @@ void manifest_put_part_name(Writer *w, const Buffer *buffer, uint32_t number);
 /* Write the slices and the parts of the plan, and return their number. */
 uint32_t manifest_write_pieces(Writer *w, const Plan *plan);
 uint32_t manifest_write_parts(Writer *w, const Plan *plan);
-/* Writes the buffers of the caller, or those that the plan makes. */
+/* Writes the buffers that the caller binds, or the buffers that the plan makes. */
 void manifest_write_buffers_of(Writer *w, const Plan *plan, bool made);
 void manifest_write_in_place(Writer *w, const Plan *plan);
 

@@ -193,7 +193,7 @@ static void carry(Sema *sema, Repeated *r, NodeId carried, NodeId next) {
     vec_push(sema->arena, &r->next, next);
 }
 
-/* Makes carries of what is carried into the first step. */
+/* Makes a `loop_carry` of each value that the first step receives. */
 static bool carry_first(Sema *sema, Loop *loop) {
     const AstLoop *ast = loop->ast->loop;
     for (uint32_t i = 0; i < loop->n_carried; i++) {

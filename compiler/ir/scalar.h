@@ -20,7 +20,7 @@ typedef struct Guard {
 
 typedef enum {
     SCALAR_CONST,   /* number or whole, in dtype (a compute type or storage type) */
-    SCALAR_GIVEN,   /* in place of a constant: number `slot` of those that the launch gives */
+    SCALAR_GIVEN,   /* argument `slot` of the constants that a launch gives */
     SCALAR_LOAD,    /* buffer[address], in the buffer's dtype; only where the guard holds */
     SCALAR_INDEX,   /* an index as i32 */
     SCALAR_INSIDE,  /* whether a guard holds (bool) */

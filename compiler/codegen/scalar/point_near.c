@@ -93,7 +93,8 @@ static Near near_new(Point *point, const Scalar *load, uint32_t stride) {
     return near;
 }
 
-/* The point's mask for the elements from `first` on: those that lanes in the mask take. */
+/* A mask of the whole vector that begins with element `first`: it has the elements that are taken
+ * by lanes in the point's mask. */
 static Val spread_mask(const Near *near, uint32_t first) {
     const Codegen *k = near->point->lower->k;
     uint32_t lanes = near->point->lanes;
