@@ -7,6 +7,7 @@ import math
 import time
 
 import torch
+import torch.nn.attention.flex_attention  # noqa: F401, workloads use it
 
 import fusert
 
@@ -15,7 +16,8 @@ TORCH = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
 
 
 class TorchOps:
-    """torch for the functions of workloads.py. `wide` is what softmax and the norms compute in."""
+    """torch for the functions of cases.py. `wide` is what softmax and the norms compute in."""
+    torch = torch
 
     @staticmethod
     def mm(x, w, layout):
@@ -56,9 +58,19 @@ class TorchOps:
         return y.permute(0, 2, 3, 1)
 
     @staticmethod
+    def places(s):
+        """The row and the column of each score."""
+        i, j = (torch.arange(n, device=s.device) for n in s.shape[-2:])
+        return i[:, None], j[None, :]
+
+    @staticmethod
+    def hide(s, sees):
+        return torch.where(sees, s, float("-inf"))
+
+    @staticmethod
     def causal(s):
-        i = torch.arange(s.shape[-1], device=s.device)
-        return torch.where(i[None, :] <= i[:, None], s, float("-inf"))
+        i, j = TorchOps.places(s)
+        return TorchOps.hide(s, j <= i)
 
 
 def make_jax_ops():
@@ -114,31 +126,45 @@ def make_jax_ops():
 
 # ---- buffers ----
 
-def random_tensor(tensor, generator):
-    made = torch.randn(tensor.shape, generator=generator, device="cuda", dtype=torch.float32)
-    return (made * tensor.scale).to(TORCH[tensor.dtype])
+def make_tensor(tensor, generator):
+    if tensor.values:
+        made = torch.tensor(tensor.values(), dtype=torch.float64).reshape(tensor.shape).cuda()
+    else:
+        made = torch.randn(tensor.shape, generator=generator, device="cuda") * tensor.scale
+    return made.to(TORCH[tensor.dtype])
 
 
 class Buffers:
     """Sets of inputs and outputs that are taken in turn, so many that no run finds its data in the
     cache: together at least `rotate_bytes`, but at most `max_sets`. Large data has some sets too,
-    so that where they happen to lie in memory evens out."""
+    so that where they happen to lie in memory evens out. Params are the same in all sets: the
+    weights of a model stay where they are."""
     MIN_SETS = 3
 
     def __init__(self, case, seed, rotate_bytes, max_sets):
         self.case = case
         n = min(max_sets, max(self.MIN_SETS, math.ceil(rotate_bytes / case.n_bytes())))
         generator = torch.Generator("cuda").manual_seed(seed)
-        self.inputs = [[random_tensor(t, generator) for t in case.inputs] for _ in range(n)]
+        self.inputs = [[make_tensor(t, generator) for t in case.inputs]]
+        for _ in range(n - 1):
+            self.inputs.append([first if t.is_param else make_tensor(t, generator)
+                                for t, first in zip(case.inputs, self.inputs[0])])
+        self.weights = case.weights or {
+            t.name: data for t, data in zip(case.inputs, self.inputs[0]) if t.is_param}
+        self.expected = None
 
     def outputs(self):
         """A set of outputs for each set of inputs, poisoned: what is not written is no number."""
         return [[torch.full(t.shape, float("nan"), device="cuda", dtype=TORCH[t.dtype])
                  for t in self.case.outputs] for _ in self.inputs]
 
-    def reference(self, index):
-        wide = [t.double() for t in self.inputs[index]]
-        return self.case.fn(TorchOps, *wide)
+    def reference(self):
+        """The outputs of the first set, in float64."""
+        if self.expected is None:
+            with torch.no_grad():
+                wide = [t.double() if t.is_floating_point() else t for t in self.inputs[0]]
+                self.expected = self.case.fn(TorchOps, *wide)
+        return self.expected
 
 
 def error_of(results, reference):
@@ -173,7 +199,7 @@ class Fusec(Contender):
     def __init__(self, libraries, target, case, buffers, numerics="strict"):
         super().__init__("fusec" if numerics == "strict" else numerics, case.layout)
         self.numerics = numerics
-        self.programs, self.execs, self.outputs = [], [], []
+        self.program, self.execs, self.outputs = None, [], []
         try:
             self.make(libraries, target, case, buffers)
         except Exception:
@@ -181,42 +207,36 @@ class Fusec(Contender):
             raise
 
     def make(self, libraries, target, case, buffers):
-        is_fixed = any(t.is_param for t in case.inputs)
         begin = time.perf_counter()
         artifact = libraries.compile(case.source, target, "workload.g", self.numerics)
         middle = time.perf_counter()
-        program = libraries.program(artifact)
+        program = self.program = libraries.program(artifact)
         end = time.perf_counter()
         loaded_ms = program.load_ms()
         self.notes["ptx_ms"] = 1e3 * (middle - begin)
         self.notes["ptx_bytes"] = len(artifact)
-        self.programs.append(program)
         self.notes["launches"] = program.n_launches()
+        for name, key in program.params():
+            data = buffers.weights[key].contiguous().view(torch.uint8)
+            program.set_param(name, data.cpu().numpy().tobytes())
         for i, (inputs, outputs) in enumerate(zip(buffers.inputs, buffers.outputs())):
-            if is_fixed and i > 0:
-                self.programs.append(libraries.program(artifact))
-            self.bind(self.programs[-1], case, inputs, outputs, is_fixed)
+            self.bind(case, inputs, outputs)
             if i == 0:  # what was loaded when it was first needed counts
                 self.compile_ms = 1e3 * (end - begin) + program.load_ms() - loaded_ms
         self.notes["kernels"] = [
             {"label": label, "registers": registers, "local_bytes": local, "shared_bytes": shared}
             for label, registers, local, shared in self.execs[0].kernels()]
 
-    def bind(self, program, case, inputs, outputs, is_fixed):
-        tensors = {}
+    def bind(self, case, inputs, outputs):
+        program, tensors = self.program, {}
         for tensor, data in zip(case.inputs + case.outputs, inputs + outputs):
             if not tensor.is_param:
                 tensors[tensor.name] = (data.data_ptr(), tensor.dtype, tensor.shape)
-        if is_fixed:
-            for tensor, data in zip(case.inputs, inputs):
-                if tensor.is_param:
-                    host = data.contiguous().view(torch.uint8).cpu().numpy().tobytes()
-                    program.set_param(tensor.name, host)
         torch.cuda.synchronize()
         loaded_ms, begin = program.load_ms(), time.perf_counter()
         exec_ = program.exec(tensors)
         torch.cuda.synchronize()
-        if program.persistent():  # preparing was loading and the init steps, nearly
+        if not self.execs and program.persistent():  # preparing was loading and the init steps
             self.notes["init_ms"] = (1e3 * (time.perf_counter() - begin) + loaded_ms
                                      - program.load_ms())
             self.notes["init_bytes"] = sum(
@@ -256,29 +276,45 @@ class Fusec(Contender):
         self.outputs = []
         for exec_ in self.execs:
             exec_.close()
-        for program in self.programs:
-            program.close()
+        if self.program:
+            self.program.close()
+
+
+def pinned(backend):
+    """The context in which PyTorch's attention runs on one backend, or fails."""
+    attention = torch.nn.attention
+    kinds = {"cudnn": "CUDNN_ATTENTION", "flash": "FLASH_ATTENTION",
+             "efficient": "EFFICIENT_ATTENTION"}
+    return attention.sdpa_kernel([getattr(attention.SDPBackend, kinds[backend])])
 
 
 class Torch(Contender):
-    """A function of torch, compiled where `mode` says how."""
+    """A function of torch, compiled where `mode` says how, on one backend for attention where
+    `pin` names it."""
 
-    def __init__(self, name, case, buffers, function, mode=None):
+    def __init__(self, name, case, buffers, function, mode=None, pin=None):
         super().__init__(name, case.layout)
 
         def plain(*inputs):
             return function(torch, *inputs)
-        run = plain
+
+        def run(*inputs):
+            with torch.no_grad(), pinned(pin) if pin else contextlib.nullcontext():
+                return compiled(*inputs)
+        compiled = plain
         if mode:
             torch._dynamo.reset()
-            run = torch.compile(plain, dynamic=False, mode=None if mode == "default" else mode)
+            compiled = torch.compile(plain, dynamic=False, mode=None if mode == "default" else mode)
             self.notes["mode"] = mode
-            torch.cuda.synchronize()
+        ready = case.ready.get(name)
+        rest = (ready(torch, *buffers.inputs[0]),) if ready else ()
+        torch.cuda.synchronize()
+        if mode:
             begin = time.perf_counter()
-            run(*buffers.inputs[0])
+            run(*buffers.inputs[0], *rest)
             torch.cuda.synchronize()
             self.compile_ms = 1e3 * (time.perf_counter() - begin)
-        self.calls = [lambda inputs=inputs: run(*inputs) for inputs in buffers.inputs]
+        self.calls = [lambda inputs=inputs: run(*inputs, *rest) for inputs in buffers.inputs]
 
 
 class Xla(Contender):

@@ -231,6 +231,14 @@ class Program:
         """`data`: its elements, as host bytes."""
         self.lib.call("frt_program_set_param", self.handle, name.encode(), data, len(data))
 
+    def params(self):
+        """(name, key in the weights file) of each."""
+        for i in range(self.graph.n_tensors):
+            tensor = info(frt_tensor_info)
+            self.lib.frt.frt_module_get_tensor(self.module, self.index, i, c.byref(tensor))
+            if tensor.role == ROLE_PARAM:
+                yield tensor.name.decode(), (tensor.weights_key or tensor.name).decode()
+
     def load_ms(self):
         """Spent so far on bringing kernels to the device."""
         load = info(frt_load_info)

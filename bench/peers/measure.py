@@ -18,7 +18,9 @@ import report
 import timing
 
 # Seconds that making a contender may take, for the time budget: the slowest seen and some more.
-EXPECTED_S = {"fusec": 3, "fast": 3, "eager": 1, "lt": 1, "sdpa": 2, "compile": 5, "autotune": 40, "xla": 9}
+EXPECTED_S = {"fusec": 3, "fast": 3, "eager": 1, "lt": 1, "sdpa": 2, "flex": 8, "compile": 5,
+              "autotune": 40, "xla": 9}
+REFUSAL = "No available kernel"  # PyTorch's words where a pinned backend does not take a case
 
 
 def say(*words):
@@ -52,14 +54,16 @@ class Row:
     def __init__(self, workload, libraries, target, options):
         self.workload, self.libraries = workload, libraries
         self.target, self.options = target, options
-        self.entries, self.failures, self.skipped = {}, {}, []
+        self.entries, self.failures, self.refused, self.skipped = {}, {}, {}, []
         self.timers, self.made, self.cases = {}, [], {}
         self.stream = torch.cuda.Stream()
 
-    def attempt(self, name, layout, make):
-        """Makes one contender, checks its result and prepares its timer."""
-        key = f"{name}/{layout}" if layout else name
-        kind = "autotune" if name == "compile" and self.is_searched() else name
+    def attempt(self, name, layout, make, form=""):
+        """Makes one contender, checks its result and prepares its timer. `form`: which of several
+        that a peer has."""
+        variant = " ".join(filter(None, (layout, form)))
+        key = f"{name}/{variant}" if variant else name
+        kind = "autotune" if name in ("compile", "flex") and self.is_searched() else name
         if time.monotonic() + EXPECTED_S[kind] > self.options.deadline:
             self.skipped.append(key)
             return
@@ -71,7 +75,7 @@ class Row:
             with torch.cuda.stream(self.stream):
                 result = contender.calls[0]()
             torch.cuda.synchronize()
-            error = contenders.error_of(result, buffers.reference(0))
+            error = contenders.error_of(result, buffers.reference())
             del result
             self.entries[key] = {"compile_ms": contender.compile_ms, "error": error,
                                  **contender.notes}
@@ -80,7 +84,8 @@ class Row:
                                    f" {self.workload.tolerance:g}")
             self.timers[key] = timing.prepare(contender, self.stream)
         except Exception as error:  # whatever a peer raises
-            self.failures[key] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            kept = self.refused if REFUSAL in str(error) else self.failures
+            kept[key] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
             say(f"{self.workload.name}: {key} failed\n{traceback.format_exc(limit=-4)}")
             self.entries.pop(key, None)
             self.timers.pop(key, None)
@@ -102,7 +107,8 @@ class Row:
             re.search(self.options.autotune, self.workload.name) is not None
 
     def make_all(self):
-        workload, peers = self.workload, self.options.peers
+        workload = self.workload
+        self.peers = [name for name in self.options.peers if name in workload.peers]
         layouts = [n for n in workload.layouts if not n or n in self.options.layouts]
         for layout in layouts:
             case = workload.build(layout)
@@ -113,22 +119,32 @@ class Row:
             if self.options.fast:
                 self.attempt("fast", layout, lambda case, buffers: contenders.Fusec(
                     self.libraries, self.target, case, buffers, "fast"))
-            plain = case.eager or (lambda torch_, *inputs: case.fn(contenders.TorchOps, *inputs))
-            for name, function in (("eager", plain), ("lt", case.lt), ("sdpa", case.sdpa)):
-                if function and name in peers:
-                    self.attempt(name, layout, lambda case, buffers: contenders.Torch(
-                        name, case, buffers, function))
+            for name, function in (("eager", self.plain(case)), ("lt", case.lt)):
+                if function:
+                    self.attempt_torch(name, layout, function)
+            for form, function in case.sdpa.items():
+                self.attempt_torch("sdpa", layout, function, None, form)
         self.make_compilers(self.best_layout(layouts))
+
+    @staticmethod
+    def plain(case):
+        return case.eager or (lambda torch_, *inputs: case.fn(contenders.TorchOps, *inputs))
+
+    def attempt_torch(self, name, layout, function, mode=None, form=""):
+        """The first word of a form is the backend for attention."""
+        if name in self.peers:
+            self.attempt(name, layout, lambda case, buffers: contenders.Torch(
+                name, case, buffers, function, mode, form.partition(" ")[0]), form)
 
     def make_compilers(self, layout):
         """torch.compile and XLA, in the layout that the libraries run fastest."""
         case = self.cases[layout][0]
         mode = "max-autotune-no-cudagraphs" if self.is_searched() else "default"
-        plain = case.eager or (lambda torch_, *inputs: case.fn(contenders.TorchOps, *inputs))
-        if "compile" in self.options.peers:
-            self.attempt("compile", layout, lambda case, buffers: contenders.Torch(
-                "compile", case, buffers, plain, mode))
-        if "xla" in self.options.peers:
+        for form, function in (case.compiled or {"": self.plain(case)}).items():
+            self.attempt_torch("compile", layout, function, mode, form)
+        if case.flex:
+            self.attempt_torch("flex", layout, case.flex, mode)
+        if "xla" in self.peers:
             self.attempt("xla", layout, contenders.Xla)
 
     def best_layout(self, layouts):
@@ -156,7 +172,7 @@ class Row:
         return {"name": self.workload.name, "bytes": case.n_bytes(), "flops": case.flops,
                 "unit": case.unit, "target": self.workload.target,
                 "target_share": self.workload.share, "entries": self.entries,
-                "failures": self.failures, "skipped": self.skipped}
+                "failures": self.failures, "refused": self.refused, "skipped": self.skipped}
 
 
 def describe(libraries, target, options):
@@ -169,7 +185,7 @@ def describe(libraries, target, options):
 
 def without_absent(peers):
     """The peers that are installed here, and why the others are not."""
-    needs, absent = {"compile": "triton", "xla": "jax"}, {}
+    needs, absent = {"compile": "triton", "flex": "triton", "xla": "jax"}, {}
     for name in peers:
         try:
             __import__(needs.get(name, "torch"))

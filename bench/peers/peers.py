@@ -19,8 +19,7 @@ sys.dont_write_bytecode = True  # the sources stay as they are
 
 import fusert  # noqa: E402
 import workloads  # noqa: E402
-
-PEERS = ("eager", "lt", "sdpa", "compile", "xla")
+from cases import PEERS  # noqa: E402
 
 
 def regex(text):

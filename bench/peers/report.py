@@ -4,6 +4,8 @@ import json
 import math
 import os
 
+from cases import PEERS
+
 # TFLOP/s of an H100 or H200 SXM, dense, by its datasheet.
 SPEC = {"bf16": 989.0, "tf32": 494.0, "f32": 66.9}
 MIN_STREAM_BYTES = 64 << 20  # a row counts as a stream from here on
@@ -21,8 +23,6 @@ def best(row, names):
     found = [(name, *pair) for name in names for pair in by_name(row, name)[:1]]
     return min(found, key=lambda item: item[2]["us"], default=None)
 
-
-PEERS = ("eager", "lt", "sdpa", "compile", "xla")
 
 
 def limits(result):
@@ -113,7 +113,8 @@ def rate(row):
 
 
 def row_cells(row):
-    either = "sdpa" if any(k.startswith("sdpa") for k in row["entries"]) else "lt"
+    asked = {key.partition("/")[0] for key in [*row["entries"], *row["failures"], *row["skipped"]]}
+    either = next((name for name in ("sdpa", "flex") if name in asked), "lt")
     return [row["name"], cell(row, "fusec"), cell(row, "fast"), cell(row, "eager"),
             cell(row, either),
             cell(row, "compile"), cell(row, "xla"),
@@ -123,9 +124,9 @@ def row_cells(row):
             fusec_compile_cell(row), compile_cell(row, "compile"), compile_cell(row, "xla")]
 
 
-HEAD = ["workload", "fusec", "fusec fast", "eager", "cuBLASLt / SDPA", "torch.compile", "XLA",
-        "best peer / ours", "wanted", "ours", "of limit", "fusec: PTX + load", "torch.compile",
-        "XLA"]
+HEAD = ["workload", "fusec", "fusec fast", "eager", "cuBLASLt / SDPA / flex", "torch.compile",
+        "XLA", "best peer / ours", "wanted", "ours", "of limit", "fusec: PTX + load",
+        "torch.compile", "XLA"]
 
 
 NOISE = 0.98  # this much of a target is the target
@@ -173,6 +174,8 @@ def notes(result):
     for row in result["rows"]:
         for key, why in row["failures"].items():
             yield f"FAILED {row['name']} {key}: {why}"
+        for key, why in row["refused"].items():
+            yield f"REFUSED {row['name']} {key}: {why}"
         for key in row["skipped"]:
             yield f"NO TIME {row['name']} {key}"
     for name, why in result["absent"].items():

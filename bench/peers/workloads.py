@@ -1,82 +1,12 @@
-"""What is measured: a table of workloads, each with its source in the graph language, its tensors
-and the same function for the peers. Nothing here touches a device.
-
-A function is written once over `ops`, which is torch or jax.numpy in one dress (contenders.py), and
-is the reference too, in float64. `eager`, `lt` and `sdpa` are a peer's own best forms, over torch.
+"""What is measured: the table of workloads, and the functions that make the rows of maps,
+reductions, products and convolutions.
 """
 
-import dataclasses
 import math
-from typing import Callable, Optional
 
-BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i32": 4}
-
-
-@dataclasses.dataclass
-class Tensor:
-    name: str
-    dtype: str
-    shape: tuple
-    scale: float = 1.0  # standard deviation of its random values
-    is_param: bool = False  # weights that the program may repack once, at its start
-
-    def n_bytes(self):
-        return math.prod(self.shape) * BYTES[self.dtype]
-
-    def declared(self):
-        extents = ", ".join(str(n) for n in self.shape)
-        return f"{self.name}: {self.dtype}[{extents}]"
-
-
-@dataclasses.dataclass
-class Case:
-    """One workload in one layout of its right operands."""
-    layout: str
-    source: str
-    inputs: list
-    outputs: list
-    fn: Callable  # (ops, *inputs) -> tuple of outputs
-    flops: float
-    unit: str  # what bounds the arithmetic: "bf16", "tf32", "f32" or "vector"
-    eager: Optional[Callable] = None  # (torch, *inputs) -> tuple
-    lt: Optional[Callable] = None
-    sdpa: Optional[Callable] = None
-
-    def n_bytes(self):
-        return sum(t.n_bytes() for t in self.inputs + self.outputs)
-
-
-@dataclasses.dataclass
-class Workload:
-    name: str
-    build: Callable  # layout -> Case
-    layouts: tuple = ("",)
-    has_matmul: bool = False
-    tolerance: float = 1e-2  # of the norm of the difference, over the norm of the reference
-    target: Optional[float] = None  # at least: the best peer's time over ours
-    share: Optional[float] = None  # at least: of what the best stream allows
-
-
-def text(name, inputs, outputs, body, head=""):
-    """A file with one graph."""
-    plain = ", ".join(t.declared() for t in inputs if not t.is_param)
-    params = "".join(f'  param {t.declared()} = "{t.name}"\n' for t in inputs if t.is_param)
-    results = ", ".join(t.declared() for t in outputs)
-    lines = "".join(f"  {line}\n" for line in body)
-    return f"{head}graph {name}({plain}) -> ({results}) {{\n{params}{lines}}}\n"
-
-
-# A right operand lies as [K, N] or as [N, K]: `mm` hides which.
-MM = {"kn": "def mm(x, w) = x @ w\n",
-      "nk": "def mm(x, w) = x @ transpose(w, perm=[1, 0])\n"}
-MM_TF32 = {"kn": 'def mm(x, w) = matmul(x, w, precision="tf32")\n',
-           "nk": 'def mm(x, w) = matmul(x, transpose(w, perm=[1, 0]), precision="tf32")\n'}
-
-
-def weight(name, k, n, dtype, layout, is_param=False):
-    shape = (k, n) if layout == "kn" else (n, k)
-    return Tensor(name, dtype, shape, 1 / math.sqrt(k), is_param)
-
+import attention
+import decoder
+from cases import MM, MM_TF32, Case, Tensor, Workload, text, weight
 
 # ---- elementwise and reductions ----
 
@@ -298,46 +228,6 @@ def tiny_mlp(batch):
     return build
 
 
-def attention(batch, heads, length, width, causal, online=False):
-    """Strict as PyTorch writes it, with scores of bf16; or online: the prelude's `attention`."""
-    shape = (batch, heads, length, width)
-    scale = 1 / math.sqrt(width)
-
-    def build(layout):
-        inputs = [Tensor(name, "bf16", shape) for name in "qkv"]
-        outputs = [Tensor("o", "bf16", shape)]
-        scores = f"(q @ transpose(k, perm=[0, 1, 3, 2])) * {scale!r}"
-        if causal:
-            n = f"[{length}, {length}]"
-            scores = f"where(iota({n}, axis=1) <= iota({n}, axis=0), {scores}, -inf)"
-
-        def fn(o, q, k, v):
-            s = o.batched(q, o.swap(k)) * scale
-            s = o.causal(s) if causal else s
-            return (o.batched(o.softmax(s, -1), v),)
-
-        def sdpa(torch, q, k, v):
-            backend = torch.nn.attention.SDPBackend.CUDNN_ATTENTION
-            with torch.nn.attention.sdpa_kernel([backend]):
-                attend = torch.nn.functional.scaled_dot_product_attention
-                return (attend(q, k, v, is_causal=causal),)
-        # Half of the work is masked away; what a program does not do counts for it.
-        flops = 4.0 * batch * heads * length * length * width * (0.5 if causal else 1)
-        body = f"o = attention(q, k, v{', is_causal=true' if causal else ''})" if online else \
-            f"o = softmax({scores}) @ v"
-        return Case(layout, text("attention", inputs, outputs, [body]), inputs, outputs, fn, flops,
-                    "bf16", sdpa=sdpa)
-    return build
-
-
-def online(length, width, causal):
-    """A row of online attention: 131072 rows of queries in all."""
-    heads = max(4, 65536 * 2 // length)
-    name = f"online-{width}-{length}" + ("-causal" if causal else "")
-    return Workload(name, attention(1, heads, length, width, causal, True), has_matmul=True,
-                    target=1.0)
-
-
 def conv1x1(images, height, width, c_in, c_out):
     def build(layout):
         shape = (images, height, width)
@@ -419,8 +309,6 @@ TABLE = [
     product("conv1x1", conv1x1(64, 56, 56, 256, 64)),
     product("conv3x3-64", conv3x3(64, 56, 56, 64, 64)),
     product("conv3x3-256", conv3x3(64, 28, 28, 256, 256)),
-    Workload("attention", attention(4, 16, 4096, 128, False), has_matmul=True),
-    Workload("attention-causal", attention(4, 16, 4096, 128, True), has_matmul=True),
-    *[online(length, width, causal) for width in (128, 64) for length in (1024, 4096, 16384)
-      for causal in (False, True)],
+    *attention.TABLE,
+    *decoder.TABLE,
 ]
