@@ -173,11 +173,24 @@ static Arena *new_scratch(Arena *arena) {
     return scratch;
 }
 
+/* Whether tensor cores multiply 8-bit floats in some kernel. */
+static bool has_f8_mma(const Plan *const *plans, uint32_t n_plans) {
+    bool has = false;
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t i = 0; i < plans[p]->kernels.n; i++) {
+            const Kernel *kernel = &plans[p]->kernels.data[i];
+            for (uint32_t v = 0; v < kernel->n_variants; v++)
+                has = has || (engine_info(sched_engine(&kernel->variants[v].sched))->uses_tensor_cores &&
+                              dtype_in(gemm_operand_dtype(kernel), DTS_STORED));
+        }
+    return has;
+}
+
 static bool emit_ptx(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
                      const BackOptions *options, CodeBytes *code, Diags *diags) {
     PtxText begin = {.head.arena = arena};
     e->scratch = new_scratch(arena);
-    ptx_write_head(&begin, options->target);
+    ptx_write_head(&begin, options->target, has_f8_mma(plans, n_plans));
     PtxPieces ptx = {.arena = arena, .head = begin.head};
     for (uint32_t p = 0; p < n_plans; p++)
         if (!write_functions(e, plans[p], options, &ptx, diags)) return false;

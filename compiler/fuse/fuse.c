@@ -25,7 +25,7 @@ typedef struct Fuser {
     const Decisions *decisions; /* FuseOptions */
     Grouping *grouping;
     Plan *plan;
-    bool has_im2col, has_traces, has_cores;
+    bool has_im2col, has_f8_mma, has_traces, has_cores;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
     VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
@@ -341,6 +341,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .buffer_of_output = f->buffer_of_output,
                              .buffers = f->plan->buffers.data,
                              .has_im2col = f->has_im2col,
+                             .has_f8_mma = f->has_f8_mma,
                              .has_traces = f->has_traces,
                              .has_cores = f->has_cores,
                              .max_scalars = MAX_SCALARS_FINAL};
@@ -384,6 +385,7 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
 static FuseOptions fuse_options_for(const Target *target) {
     return (FuseOptions){.pads_rows = target->has->tile_copies,
                          .has_im2col = target->has_wgmma,
+                         .has_f8_mma = target->f8_ptx_version != NULL,
                          .has_cores = target->has->cores};
 }
 
@@ -410,6 +412,7 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
                .plan = plan,
                .decisions = options.decisions,
                .has_im2col = options.has_im2col,
+               .has_f8_mma = options.has_f8_mma,
                .has_traces = options.has_traces,
                .has_cores = options.has_cores};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);

@@ -391,6 +391,8 @@ static const double *operand_errors(const Eval *e, uint32_t k, bool *is_any) {
  * the terms' magnitudes, `with` the same with the errors added. */
 static double dot_error(const Eval *e, double with, double without, int64_t n, bool is_any) {
     double u = 2 * ((double)n + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
+    if (dtype_in(e->args[0].dtype, DTS_STORED))
+        u += F8_DEPTH / F8_STEP * F8_CUTS * ldexp(1, -F8_BITS);
     if (isfinite(without) ? with == without : !is_any) return 0;
     bool is_known = dtype_is_float(e->out->dtype) && isfinite(with);
     return is_known ? (with - without) * (1 + 1e-9) + u * with : INTERP_ANY;

@@ -72,7 +72,14 @@ typedef struct SumAcc {
     double special;   /* sum of the infinities and NaNs */
     bool has_special;
     int least_bit; /* exponent of the lowest set bit of any term; INT_MAX when all terms are 0 */
+    double cut;    /* what tensor cores for 8-bit floats may cut off, all in all */
 } SumAcc;
+
+/* Tensor cores for 8-bit floats add the products of F8_STEP elements of k to a sum at once, or of
+ * two halves one after the other. They cut every term off F8_BITS below the exponent of the largest
+ * one, and the sum too, so a step has at most F8_CUTS cuts. The sums of F8_DEPTH elements each are
+ * added in f32. */
+enum { F8_DEPTH = 128, F8_STEP = 32, F8_BITS = 13, F8_CUTS = F8_STEP + 4 };
 
 void sum_add_term(SumAcc *sum, double term);
 

@@ -64,6 +64,7 @@ static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_te
         return;
     }
     double error = sum_is_exact(sum, compute) ? 0 : (n + 1) * u * sum->magnitude / divisor;
+    error += sum->cut;
     if (divisor != 1) error += 2 * u * fabs(exact) + dtype_ulp(compute, 0);
     interp_settle(e, i, exact, error > 0 ? error : DBL_TRUE_MIN);
 }
@@ -491,14 +492,53 @@ static const double *operand_elems(const Eval *e, const Tensor *arg) {
     return rounded;
 }
 
+static double least_normal(Dtype dtype) {
+    return dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
+}
+
 /* Tensor cores align products by their operands' exponents, where subnormal operands count as the
  * least exponent, and cut off bits below about 24. This is the amount by which a product is then
  * overestimated. */
 static double excess(const Eval *e, double a, double b, double product) {
-    Dtype dtype = dtype_multiplied(e->args[0].dtype);
-    if (dtype_bytes(dtype) != 2 || product == 0 || !isfinite(product)) return 0;
-    double least_normal = dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
-    return fmax(fabs(a), least_normal) * fmax(fabs(b), least_normal) - fabs(product);
+    if (dtype_bytes(e->args[0].dtype) > 2 || product == 0 || !isfinite(product)) return 0;
+    return fmax(fabs(a), least_normal(e->args[0].dtype)) *
+               fmax(fabs(b), least_normal(e->args[1].dtype)) -
+           fabs(product);
+}
+
+/* The most that they cut off in the step from k on, of `n` products. `sum` is that of the products
+ * before, with an error of `before`, and becomes that after the step. */
+static double cut_in_step(const Eval *e, const double *a, const double *b, int64_t n,
+                          int64_t b_stride, double before, double *sum) {
+    double most = fabs(*sum), after = *sum;
+    int least_bit = *sum != 0 ? lowest_bit(*sum) : INT_MAX;
+    for (int64_t k = 0; k < n; k++) {
+        double product = a[k] * b[k * b_stride];
+        if (product == 0) continue;
+        int bit = lowest_bit(product);
+        if (bit < least_bit) least_bit = bit;
+        after += product;
+        most = fmax(most, fabs(product) + excess(e, a[k], b[k * b_stride], product));
+        most = fmax(most, fabs(after));
+    }
+    *sum = after;
+    if (most == 0 || (before == 0 && least_bit >= ilogb(most) - F8_BITS)) return 0;
+    return F8_CUTS * ldexp(most + before, -F8_BITS);
+}
+
+/* The most that they cut off of a dot product of finite elements. Its parts of F8_DEPTH elements are
+ * added in f32. */
+static double cut_of_f8(const Eval *e, const double *a, const double *b, int64_t n,
+                        int64_t b_stride) {
+    double all = 0;
+    for (int64_t part = 0; part < n; part += F8_DEPTH) {
+        double cut = 0, sum = 0;
+        for (int64_t k = part; k < part + F8_DEPTH && k < n; k += F8_STEP)
+            cut += cut_in_step(e, a + k, b + k * b_stride, n - k < F8_STEP ? n - k : F8_STEP,
+                               b_stride, cut, &sum);
+        all += cut;
+    }
+    return all;
 }
 
 /* One element of a product of integers: n elements of either side, from `at_a` and `at_b`. */
@@ -524,6 +564,8 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
+    if (dtype_in(e->args[0].dtype, DTS_STORED) && !sum.has_special)
+        sum.cut = cut_of_f8(e, a, b, n, b_stride);
     /* Tensor cores truncate where others round; where the result is as wide as the accumulator, no
      * later rounding hides this. */
     bool is_cut = e->node->attrs.precision == PRECISION_TF32 || e->out->dtype != e->args[0].dtype;

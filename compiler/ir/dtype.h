@@ -21,7 +21,17 @@ typedef enum { KIND_FLOAT, KIND_INT, KIND_BOOL } DtypeKind;
 typedef enum { HELD_DOUBLE, HELD_FLOAT, HELD_HALF, HELD_BFLOAT, HELD_BITS, HELD_BIT } DtypeHeld;
 
 /* Kinds of operands of tensor cores. */
-typedef enum { MMA_NONE, MMA_DOUBLE, MMA_TF32, MMA_HALF, MMA_BFLOAT, MMA_S8, MMA_U8 } DtypeMma;
+typedef enum {
+    MMA_NONE,
+    MMA_DOUBLE,
+    MMA_TF32,
+    MMA_HALF,
+    MMA_BFLOAT,
+    MMA_S8,
+    MMA_U8,
+    MMA_E4M3,
+    MMA_E5M2
+} DtypeMma;
 
 typedef struct DtypeInfo {
     DtypeKind kind;
@@ -112,10 +122,10 @@ static inline bool dtype_is_narrow(Dtype dtype) {
 bool dtype_is_soft(Dtype dtype);
 /* Whether a GPU computes on two elements in one register: for f16, and for bf16 if `has_bf16`. */
 bool dtype_is_paired(Dtype dtype, bool has_bf16);
-/* The dtype in which matmuls multiply elements: their own, or f16, which holds every number of the
- * 8-bit floats and is a dtype of all tensor cores. */
-static inline Dtype dtype_multiplied(Dtype dtype) {
-    return dtype_in(dtype, DTS_STORED) ? DT_F16 : dtype;
+/* The dtype in which matmuls multiply elements: their own, or without tensor cores for 8-bit floats
+ * f16, which holds every number of them and is a dtype of all tensor cores. */
+static inline Dtype dtype_multiplied(Dtype dtype, bool has_f8_mma) {
+    return dtype_in(dtype, DTS_STORED) && !has_f8_mma ? DT_F16 : dtype;
 }
 /* Whether every number of `from` is a number of `to`, so that a round trip through `to` is
  * exact. */

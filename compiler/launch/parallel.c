@@ -132,6 +132,7 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->n_gemms == t->n_gemms && s->store_warps == t->store_warps &&
                    of_a->is_persistent == of_b->is_persistent &&
+                   gemm_left_dtype(a) == gemm_left_dtype(b) &&
                    gemm_operand_dtype(a) == gemm_operand_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
         is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&

@@ -66,6 +66,10 @@ typedef enum {
 #include "lowering/engines.def"
 } GemmEngine;
 
+/* Elements of k of 8-bit floats whose products the tensor cores add in fewer bits than f32 has. The
+ * sums of so many products each are added in f32, ascending in k. */
+enum { GEMM_F8_DEPTH = 128 };
+
 typedef struct EngineInfo {
     const char *name;
     bool uses_tensor_cores;

@@ -59,6 +59,8 @@ typedef struct GemmSched {
     /* GPU_GEMM_WGMMA: warps that store a tile's results while the next tile is multiplied; 0: the
      * consumer warps store their own. */
     uint32_t store_warps;
+    /* GPU_GEMM_MMA: warpgroups multiply the tile in shared memory by wgmma, 64 rows each. */
+    bool by_groups;
 } GemmSched;
 
 /* CPU_GEMM: the tile that is multiplied at a time, a work unit, and the register tile, in elements.

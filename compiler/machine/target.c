@@ -19,8 +19,8 @@ const DeviceTraits device_traits[DEVICE_COUNT] = {
 };
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, \
-               cluster, overlap, once, more, dots, d)                                           \
+#define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, f8,    \
+               wgmma, cluster, overlap, once, more, dots, d)                                    \
     [TARGET_##sym] = {.name = nm,                                                               \
                       .n_processors = CARD_PROCESSORS_##card,                                   \
                       .device = DEVICE_##dev,                                                   \
@@ -31,6 +31,7 @@ static const Target targets[TARGET_COUNT] = {
                       .has_bf16 = bf16,                                                         \
                       .has_large_f64_mma = f64_mma,                                             \
                       .has_tf32_rounding = tf32,                                                \
+                      .f8_ptx_version = f8,                                                     \
                       .has_wgmma = wgmma,                                                       \
                       .max_cluster = cluster,                                                   \
                       .block_shared_bytes = CARD_SHARED_##least,                                \

@@ -38,6 +38,8 @@ typedef struct Target {
     bool has_bf16;               /* packed bf16 arithmetic */
     bool has_large_f64_mma;      /* f64 mma instructions larger than m8n8k4 */
     bool has_tf32_rounding;      /* an instruction that rounds f32 to tf32 */
+    const char *f8_ptx_version;  /* of code that uses tensor cores for 8-bit floats; NULL: the
+                                  * target has none */
     bool has_wgmma;              /* wgmma and tensor maps */
     uint32_t max_cluster;        /* GPU: largest cluster, in blocks; 1: no clusters */
     uint32_t block_shared_bytes; /* shared memory that a block may have on every card of the

@@ -143,6 +143,11 @@ static inline Dtype gemm_operand_dtype(const Kernel *kernel) {
     return scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
 }
 
+/* The dtype of the lhs, which may be another 8-bit float than that of the rhs. */
+static inline Dtype gemm_left_dtype(const Kernel *kernel) {
+    return scalar_get(kernel->scalars, kernel->reduces.data[0].lhs)->dtype;
+}
+
 /* The operand before its rounding to tf32, which tensor cores do when they load it. */
 static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId operand) {
     const Scalar *s = scalar_get(kernel->scalars, operand);

@@ -181,6 +181,7 @@ static void print_gemm(const GemmSched *s, Text *out) {
                 s->tile_k, s->warps_m, s->warps_n, s->stages);
     if (s->tail_n) text_printf(out, ", last tiles %u wide", s->tail_n);
     if (s->store_warps) text_printf(out, ", %u warps store", s->store_warps);
+    if (s->by_groups) text_puts(out, ", warpgroups multiply");
     if (s->n_gemms > 1) text_printf(out, ", %u GEMMs at once", s->n_gemms);
 }
 

@@ -84,7 +84,8 @@ bool gemm_has_tensor_cores(const Kernel *kernel) {
     const Reduce *reduce = &kernel->reduces.data[0];
     Dtype left = scalar_get(kernel->scalars, reduce->lhs)->dtype;
     Dtype right = scalar_get(kernel->scalars, reduce->rhs)->dtype;
-    return left == right && sched_gemm_has_tensor_cores(left, reduce->precision);
+    bool are_alike = left == right || (dtype_in(left, DTS_STORED) && dtype_in(right, DTS_STORED));
+    return are_alike && sched_gemm_has_tensor_cores(left, reduce->precision);
 }
 
 bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel) {

@@ -7,6 +7,7 @@
  * If tiles of a size are fewer than the processors, smaller tiles read more in total, but from more
  * processors at once. Each then waits for memory, so their pipelines are deep. */
 #include "schedule/scheduler.h"
+#include "base/arith.h"
 #include "machine/machine.h"
 #include "machine/tiles.h"
 #include "machine/tuning.h"
@@ -19,8 +20,11 @@ typedef struct TileChooser {
     DimTab *dims;
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
+    uint32_t least_depth; /* bytes of k of a tile */
+    bool by_groups;       /* warpgroups multiply */
     int64_t n_processors;
     const MmaTile *few, *small, *large; /* `few` may be NULL */
+    const MmaTile *computed, *spare;    /* for operands that go through registers; for rare cases */
     bool has_low;                       /* whether tiles for few rows may be used */
     const MmaTile *rows;                /* the only tile for whole rows; NULL: rows need not be
                                          * whole */
@@ -105,8 +109,8 @@ static void set_tile(const TileChooser *c, Variant *variant, const MmaTile *tile
     if (!variant) return;
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
-    uint32_t least = SCHED_MMA_DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
-    uint32_t depth = tile->depth_bytes / c->elem_bytes;
+    uint32_t least = c->least_depth / c->elem_bytes, stages = tile->stages;
+    uint32_t depth = max_u32(tile->depth_bytes, c->least_depth) / c->elem_bytes;
     while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
     while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
     sched->template = TEMPLATE_GPU_GEMM_MMA;
@@ -116,6 +120,7 @@ static void set_tile(const TileChooser *c, Variant *variant, const MmaTile *tile
     sched->gemm.warps_m = tile->warps_m;
     sched->gemm.warps_n = tile->warps_n;
     sched->gemm.stages = stages;
+    sched->gemm.by_groups = c->by_groups;
     sched->threads = tile->warps_m * tile->warps_n * WARP_THREADS;
     uint32_t bytes = (tile->m + tile->n) * depth * c->elem_bytes * stages;
     variant->shared_bytes = sched_gemm_dynamic_bytes(bytes);
@@ -173,7 +178,7 @@ static bool fits_tile(const TileChooser *c, const MmaTile *tile, bool both) {
 /* Low tiles if higher ones would leave processors idle. */
 static void add_row_choice(const TileChooser *c, bool copies_both, bool is_best) {
     if (is_best && copies_both && c->few) add_limited(c, c->few, c->few, c->n_processors);
-    const MmaTile *plain = copies_both ? c->small : &mma_tiles[MMA_TILE_COMPUTED];
+    const MmaTile *plain = copies_both ? c->small : c->computed;
     set_tile(c, candidate_always(c->list), c->rows ? c->rows : plain);
 }
 
@@ -184,7 +189,7 @@ static void add_tile_choice(const TileChooser *c, bool copies_both, bool is_best
          i++)
         set_tile(c, candidate_at_most(c->list, m, mma_tiles[i].m), &mma_tiles[i]);
     if (c->list->is_complete) return;
-    const MmaTile *only = !copies_both                           ? &mma_tiles[MMA_TILE_COMPUTED]
+    const MmaTile *only = !copies_both                           ? c->computed
                           : c->few && fits_tile(c, c->few, true) ? c->few
                                                                  : NULL;
     if (!only && is_best && c->few) add_limited(c, c->few, c->few, 2 * c->n_processors);
@@ -211,9 +216,9 @@ static void add_choice(const TileChooser *c, Variant base, const OperandChoice *
 static const MmaTile *spare_of(const TileChooser *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (c->rows) return c->rows;
-    bool splits_rows = is_extent_at_most(c, n, mma_tiles[MMA_TILE_COMPUTED].n) &&
-                       !is_extent_at_most(c, n, mma_tiles[MMA_TILE_SPARE].n);
-    return is_spare && !splits_rows ? &mma_tiles[MMA_TILE_SPARE] : &mma_tiles[MMA_TILE_COMPUTED];
+    bool splits_rows =
+        is_extent_at_most(c, n, c->computed->n) && !is_extent_at_most(c, n, c->spare->n);
+    return is_spare && !splits_rows ? c->spare : c->computed;
 }
 
 /* The low tile for whole rows. NULL: a block has no room for the widest of these tiles, or some
@@ -262,26 +267,48 @@ static const MmaTile *rows_of(const TileChooser *c) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (!c->launch.has_rows || is_extent_at_most(c, n, mma_tiles[MMA_TILE_SMALL].n)) return NULL;
     if (c->elem_bytes == 8) return &mma_tiles[MMA_TILE_F64_ROWS];
+    if (c->by_groups) return &mma_tiles[MMA_TILE_GROUP_ROWS];
     return is_extent_at_most(c, n, mma_tiles[MMA_TILE_ROWS_128].n) ? &mma_tiles[MMA_TILE_ROWS_128]
                                                                    : &mma_tiles[MMA_TILE_ROWS_256];
 }
 
 int64_t sched_mma_widest_rows(Dtype dtype) {
+    if (dtype_in(dtype, DTS_STORED)) return mma_tiles[MMA_TILE_ROWS_128].n;
     return dtype_is_double(dtype) ? mma_tiles[MMA_TILE_F64_ROWS].n : mma_tiles[MMA_TILE_ROWS_256].n;
 }
 
+/* Sums of 8-bit floats are joined every GEMM_F8_DEPTH elements of k, so tiles are as deep. */
 static TileChooser chooser_of(const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
+    Dtype dtype = scalar_get(kernel->scalars, reduce->lhs)->dtype;
     TileChooser c = {.kernel = kernel,
                      .launch = launch,
                      .tab = tab,
                      .dims = indextab_dims(tab),
                      .left = gemm_unrounded(kernel, reduce->lhs),
                      .right = gemm_unrounded(kernel, reduce->rhs),
-                     .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->lhs)->dtype)};
+                     .elem_bytes = dtype_bytes(dtype)};
     c.chunk_elems = ACCESS_BYTES / c.elem_bytes;
+    c.least_depth = dtype_in(dtype, DTS_STORED) ? GEMM_F8_DEPTH : SCHED_MMA_DEPTH_BYTES;
     return c;
+}
+
+static void choose_tiles(TileChooser *c, const Target *target) {
+    bool is_wide = c->elem_bytes == 8, is_f8 = c->least_depth == GEMM_F8_DEPTH;
+    c->by_groups = is_f8 && target->has_wgmma;
+    c->few = c->by_groups ? NULL : few_of(c, target);
+    c->has_low = has_low(c);
+    c->small = &mma_tiles[is_wide         ? MMA_TILE_F64_SMALL
+                          : c->by_groups ? MMA_TILE_GROUP_SMALL
+                                         : MMA_TILE_SMALL];
+    c->large = &mma_tiles[is_wide         ? MMA_TILE_F64_LARGE
+                          : c->by_groups ? MMA_TILE_GROUP_LARGE
+                          : is_f8        ? MMA_TILE_F8_LARGE
+                                         : MMA_TILE_LARGE];
+    c->computed = c->by_groups ? c->small : &mma_tiles[MMA_TILE_COMPUTED];
+    c->spare = c->by_groups ? c->small : &mma_tiles[MMA_TILE_SPARE];
+    c->rows = rows_of(c);
 }
 
 /* Whether the variant copies both operands to shared memory, several steps of k ahead. */
@@ -292,14 +319,9 @@ static bool copies_operands(const Kernel *kernel, const Variant *variant) {
 
 void sched_mma(const Scheduler *s, bool is_spare, Candidates *list) {
     TileChooser c = chooser_of(s->kernel, s->launch);
-    bool is_wide = c.elem_bytes == 8;
     c.list = list;
     c.n_processors = s->target->n_processors;
-    c.few = few_of(&c, s->target);
-    c.has_low = has_low(&c);
-    c.small = is_wide ? &mma_tiles[MMA_TILE_F64_SMALL] : &mma_tiles[MMA_TILE_SMALL];
-    c.large = is_wide ? &mma_tiles[MMA_TILE_F64_LARGE] : &mma_tiles[MMA_TILE_LARGE];
-    c.rows = rows_of(&c);
+    choose_tiles(&c, s->target);
     Variant anywhere = list->base;
     OperandChoice plain = choose(&c, DIM_NONE), best = best_choice(&c);
     if (best.score) add_choice(&c, anywhere, &best, true);

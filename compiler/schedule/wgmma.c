@@ -284,9 +284,15 @@ static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
                : tile;
 }
 
+/* The columns of the widest tile, of all GEMMs of the launch. A thread has twice the registers for
+ * 8-bit floats: for the accumulators and for the sums of the last products. */
+static uint32_t most_width(const Wgmma *g) {
+    return dtype_in(g->dtype, DTS_STORED) ? WGMMA_MAX_WIDTH / 2 : WGMMA_MAX_WIDTH;
+}
+
 /* The columns of the widest tile of each GEMM, in whole blocks for any layout. */
 static uint32_t widest(const Wgmma *g) {
-    return WGMMA_MAX_WIDTH / g->launch.n_gemms / 64 * 64;
+    return most_width(g) / g->launch.n_gemms / 64 * 64;
 }
 
 static Tile cheapest_tile(const Wgmma *g) {
@@ -304,7 +310,7 @@ static Tile cheapest_tile(const Wgmma *g) {
         if (tile.n % 64 && g->sides[1].is_mn_major && !may_waste) continue;
         if (tile.m > width && columns > width)
             continue; /* it waits for copies: 64 x 128 reads as much and is faster */
-        if (width > WGMMA_MAX_WIDTH) continue;
+        if (width > most_width(g)) continue;
         if (is_split) tile = with_cluster(g, tile, is_split);
         tile = with_tail(g, tile, is_split);
         if (price_is_worth(cost(g, tile, is_split), cost(g, best, is_split))) best = tile;
@@ -352,7 +358,8 @@ static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
 static bool find_tile(const Wgmma *g, const WgmmaTile *priced, Tile *tile) {
     uint32_t n_gemms = g->launch.n_gemms;
     bool is_eligible = n_gemms > 1 ? priced->is_for_several : priced->is_for_one;
-    is_eligible = is_eligible && (priced->cluster == 1 || !g->sides[0].map.im2col);
+    is_eligible = is_eligible && (priced->cluster == 1 || !g->sides[0].map.im2col) &&
+                  priced->n <= most_width(g);
     int64_t rows = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis));
     *tile = (Tile){priced->m, priced->n / n_gemms, priced->cluster, 0};
     /* GEMMs that share blocks have whole blocks of columns, and one for few rows. */

@@ -39,6 +39,8 @@ typedef enum {
     EMU_PRED,
     EMU_U8,
     EMU_S8,
+    EMU_E4M3,
+    EMU_E5M2,
     EMU_U16,
     EMU_U32,
     EMU_S32,

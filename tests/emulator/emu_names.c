@@ -31,7 +31,8 @@ static const struct {
              {"b16", EMU_U16},       {"u16", EMU_U16}, {"s16", EMU_U16},   {"b32", EMU_U32},
              {"u32", EMU_U32},       {"s32", EMU_S32}, {"b64", EMU_U64},   {"u64", EMU_U64},
              {"s64", EMU_S64},       {"f16", EMU_F16}, {"bf16", EMU_BF16}, {"f16x2", EMU_F16X2},
-             {"bf16x2", EMU_BF16X2}, {"f32", EMU_F32}, {"tf32", EMU_TF32}, {"f64", EMU_F64}};
+             {"bf16x2", EMU_BF16X2}, {"f32", EMU_F32}, {"tf32", EMU_TF32}, {"f64", EMU_F64},
+             {"e4m3", EMU_E4M3},     {"e5m2", EMU_E5M2}};
 
 typedef struct Piece {
     const char *at;
@@ -71,6 +72,15 @@ static void read_types(EmuInst *inst, const char *name) {
     }
     inst->type = n ? found[n - 1] : EMU_NONE;
     inst->from = n > 1 ? found[n - 2] : inst->type;
+}
+
+/* Type `i` of the name, counted from 0. */
+static EmuType type_number(const char *name, uint32_t i) {
+    while (*name) {
+        EmuType type = type_of(next_piece(&name));
+        if (type != EMU_NONE && i-- == 0) return type;
+    }
+    return EMU_NONE;
 }
 
 static uint8_t test_of(Piece piece) {
@@ -141,17 +151,14 @@ static void read_rest(EmuInst *inst, const char *name) {
     }
     if (inst->run == emu_mma) {
         inst->test = number_behind(name, 'm') == 16 ? 'w' : 0;
-        inst->from = has_piece(name, "f64")    ? EMU_F64
-                     : has_piece(name, "tf32") ? EMU_TF32
-                     : has_piece(name, "bf16") ? EMU_BF16
-                     : has_piece(name, "s8")   ? EMU_S8
-                     : has_piece(name, "u8")   ? EMU_U8
-                                               : EMU_F16;
+        inst->type = type_number(name, 1); /* of the left operand; `from`: of the right one */
+        inst->from = type_number(name, 2);
     }
     if (inst->run == emu_ldmatrix) inst->test = has_piece(name, "trans") ? 't' : 0;
     if (inst->run == emu_wgmma) {
         inst->width = (uint8_t)(number_behind(name, 'n') / 8);
-        inst->from = inst->type;
+        inst->type = type_number(name, 1);
+        inst->from = type_number(name, 2);
     }
     if (inst->run == emu_tensor_copy) {
         inst->width = (uint8_t)(name[strlen("cp.async.bulk.tensor.")] - '0');

@@ -2,6 +2,7 @@
  * number / 4 and t the rest, rows g and g + 8, columns 2t and 2t + 1. */
 #include "emulator/emu.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,20 +21,57 @@ static bool is_int(EmuType type) {
     return type == EMU_S8 || type == EMU_U8;
 }
 
+/* Floats of 8 bits. Every term is cut off F8_BITS below the exponent of the largest one, and so is
+ * the sum. Subnormal operands count as the least exponent. */
+enum { F8_BITS = 13 };
+
+static bool is_f8(EmuType type) {
+    return type == EMU_E4M3 || type == EMU_E5M2;
+}
+
+static int exponent_of(EmuType type, float value) {
+    int least = type == EMU_E4M3 ? -6 : -14, own = value != 0 ? ilogbf(value) : least;
+    return own > least ? own : least;
+}
+
+static float add_cut(EmuType left, EmuType right, float sum, const float *a, const float *b,
+                     uint32_t n) {
+    int top = sum != 0 ? ilogbf(sum) : INT_MIN;
+    bool is_finite = isfinite(sum);
+    for (uint32_t k = 0; k < n; k++) {
+        int own = exponent_of(left, a[k]) + exponent_of(right, b[k]);
+        is_finite = is_finite && isfinite(a[k]) && isfinite(b[k]);
+        if (a[k] * b[k] != 0 && own > top) top = own;
+    }
+    if (!is_finite) return add_up(sum, a, b, n);
+    if (top == INT_MIN) return 0;
+    double total = trunc(ldexp(sum, F8_BITS - top));
+    for (uint32_t k = 0; k < n; k++) total += trunc(ldexp((double)a[k] * b[k], F8_BITS - top));
+    if (total == 0) return 0;
+    int bits = ilogb(total) - F8_BITS;
+    return (float)ldexp(bits > 0 ? ldexp(trunc(ldexp(total, -bits)), bits) : total, top - F8_BITS);
+}
+
 static uint32_t bytes_of(EmuType type) {
-    return is_int(type) ? 1 : type == EMU_TF32 ? 4 : 2;
+    return is_int(type) || is_f8(type) ? 1 : type == EMU_TF32 ? 4 : 2;
 }
 
 /* The element in the lowest bits. */
 static float number_of(EmuType type, uint64_t bits) {
     if (is_int(type)) return type == EMU_S8 ? (int8_t)bits : (uint8_t)bits;
     if (type == EMU_TF32) return emu_float((uint32_t)bits);
+    if (type == EMU_E5M2) return emu_of_f16((bits & 0xFF) << 8);
+    if (type == EMU_E4M3 && (bits & 0x7F) == 0x7F) return NAN;
+    if (type == EMU_E4M3) return 256 * emu_of_f16((bits & 0x80) << 8 | (bits & 0x7F) << 7);
     return type == EMU_BF16 ? emu_of_bf16(bits & 0xFFFF) : emu_of_f16(bits & 0xFFFF);
 }
 
 /* An accumulator with the products added: integers exactly, and wrapped. */
-static uint64_t add_to(EmuType type, uint64_t acc, const float *a, const float *b, uint32_t n) {
+static uint64_t add_to(const EmuInst *inst, uint64_t acc, const float *a, const float *b,
+                       uint32_t n) {
+    EmuType type = inst->from;
     uint32_t sum = (uint32_t)acc;
+    if (is_f8(type)) return emu_bits(add_cut(inst->type, type, emu_float(acc), a, b, n));
     if (!is_int(type)) return emu_bits(add_up(emu_float(acc), a, b, n));
     for (uint32_t k = 0; k < n; k++) sum += (uint32_t)((int32_t)a[k] * (int32_t)b[k]);
     return sum;
@@ -82,14 +120,15 @@ static void place_in(uint32_t lane, uint32_t i, uint32_t h, uint32_t n, bool is_
 /* Gathers an operand of f32 or narrower elements as floats. */
 static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint32_t n,
                    bool is_left, float (*to)[MAX_K]) {
-    uint32_t bytes = bytes_of(inst->from);
+    EmuType type = is_left ? inst->type : inst->from;
+    uint32_t bytes = bytes_of(type);
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t h = 0; h < 4 / bytes; h++) {
                 uint64_t bits = emu_get(warp, &x[i], lane);
                 uint32_t own, k;
                 place_in(lane, i, h, 4 / bytes, is_left, &own, &k);
-                to[own][k] = number_of(inst->from, bits >> (8 * bytes * h));
+                to[own][k] = number_of(type, bits >> (8 * bytes * h));
             }
 }
 
@@ -125,7 +164,7 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
             uint32_t row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
             const EmuOperand *c = &inst->x[s.n_d + s.n_a + s.n_b + i];
             uint64_t acc = emu_get(warp, c, lane);
-            emu_set(warp, &inst->x[i], lane, add_to(inst->from, acc, a[row], b[column], s.k));
+            emu_set(warp, &inst->x[i], lane, add_to(inst, acc, a[row], b[column], s.k));
         }
     }
     return EMU_GO_ON;
@@ -153,16 +192,16 @@ static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool 
     return at + bytes <= warp->machine->shared_bytes ? warp->block->shared + at : NULL;
 }
 
-static bool read_operand(const EmuWarp *warp, const EmuInst *inst, uint64_t descriptor,
+static bool read_operand(const EmuWarp *warp, EmuType type, uint64_t descriptor,
                          bool is_transposed, uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
-    uint32_t bytes = bytes_of(inst->from);
+    uint32_t bytes = bytes_of(type);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 32 / bytes; k++) {
             uint32_t bits = 0;
             const uint8_t *from = operand_at(warp, descriptor, is_transposed, bytes, begin + i, k);
             if (!from) return false;
             memcpy(&bits, from, bytes);
-            to[i][k] = number_of(inst->from, bits);
+            to[i][k] = number_of(type, bits);
         }
     return true;
 }
@@ -180,7 +219,7 @@ static bool read_left(EmuWarp *warp, const EmuPending *p, bool is_transposed, fl
     else if ((p->a >> 62) != SWIZZLE_128)
         return false;
     else
-        return read_operand(warp, p->inst, p->a, is_transposed, warp->number % 4 * WARP_ROWS,
+        return read_operand(warp, p->inst->type, p->a, is_transposed, warp->number % 4 * WARP_ROWS,
                             WARP_ROWS, to);
     return true;
 }
@@ -196,13 +235,13 @@ static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
     bool transposes_right = has_transposes && inst->x[inst->n - 1].number;
     bool begins = !inst->x[after].number;
     if ((p->b >> 62) != SWIZZLE_128 || !read_left(warp, p, transposes_left, a) ||
-        !read_operand(warp, inst, p->b, transposes_right, 0, columns, b))
+        !read_operand(warp, inst->from, p->b, transposes_right, 0, columns, b))
         return false;
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
         for (uint32_t i = 0; i < n; i++) {
             uint32_t row = lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
             uint64_t *acc = &warp->regs[inst->x[i].slot][lane];
-            *acc = add_to(inst->from, begins ? 0 : *acc, a[row], b[column], k);
+            *acc = add_to(inst, begins ? 0 : *acc, a[row], b[column], k);
         }
     return true;
 }

@@ -7,8 +7,9 @@
  * GEMM_FMA. A multi-stage pipeline in shared memory is filled ahead of its use. The accumulators
  * stay in registers and go through shared memory to the epilogue. */
 #include "codegen/gpu_gemm/mma_tile.h"
+#include "template/wgmma.h"
 
-enum { SHARED_ALIGN_BYTES = 128 };
+enum { SHARED_ALIGN_BYTES = 128 }; /* more where warpgroups multiply */
 
 typedef struct Mma {
     Lower *lower;
@@ -35,9 +36,11 @@ static void mma_init(Mma *mma, Lower *lower) {
     mma->stage_bytes = left_bytes + mma_operand_bytes(&mma->operands[1]);
     uint32_t n_bytes = mma->stage_bytes * sched->gemm.stages;
     uint32_t least = mma_tile_epilogue_bytes(&mma->tile);
-    mma->shared = gpu_tiles(lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
+    mma->shared = gpu_tiles(lower, n_bytes > least ? n_bytes : least,
+                            sched->gemm.by_groups ? WGMMA_TILE_ALIGN : SHARED_ALIGN_BYTES);
     mma->tile.shared = mma->shared;
-    for (int side = 0; side < 2; side++) mma_tile_aim(&mma->tile, &mma->operands[side]);
+    for (int side = 0; side < 2 && !sched->gemm.by_groups; side++)
+        mma_tile_aim(&mma->tile, &mma->operands[side]);
 }
 
 /* Stages. */
@@ -97,9 +100,33 @@ static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
             fetch(mma, k_addi(k, k0, ahead * depth), fill);
         }
         mma_tile_multiply(&mma->tile, &fragments[step % 2]);
+        bool is_part = (step + 1) * STEP_BYTES % GEMM_F8_DEPTH == 0;
+        if (mma->tile.has_parts && is_part) mma_tile_join(&mma->tile);
     }
     put(mma, fill);
     loop_state->fragments = fragments[n_steps % 2];
+}
+
+/* Waits for the next stage. What threads have copied or put there is made visible to wgmma. */
+static void await_stage_of_groups(const Mma *mma, uint32_t n_left) {
+    const Codegen *k = mma->k;
+    gpu_copies_wait(k, n_left);
+    k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
+    gpu_barrier(k);
+}
+
+/* The same for warpgroups, which read the stage themselves. All have finished it when the next
+ * stage begins, in which it is filled. */
+static void run_stage_by_groups(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
+    const Codegen *k = mma->k;
+    Val stage = stage_at(mma, loop_state->read), fill = stage_at(mma, loop_state->fill);
+    loop_state->read = next_stage(mma, loop_state->read);
+    loop_state->fill = next_stage(mma, loop_state->fill);
+    mma_tile_start_group(&mma->tile, mma->operands, stage);
+    fetch(mma, k_addi(k, k0, (int64_t)ahead * mma->sched->gemm.tile_k), fill);
+    mma_tile_finish_group(&mma->tile);
+    put(mma, fill);
+    await_stage_of_groups(mma, ahead - 1);
 }
 
 static void fill_stage(Mma *mma, Val number) {
@@ -124,26 +151,38 @@ static void fill_ahead(Mma *mma, uint32_t n) {
     for (uint32_t s = 0; s < n; s++) fill_stage(mma, k_i32(mma->k, s));
 }
 
+/* Waits for the first stage and loads its first fragments. */
+static void begin_stages(Mma *mma, Mainloop *loop_state, uint32_t ahead) {
+    gpu_copies_wait(mma->k, ahead - 1);
+    gpu_barrier(mma->k);
+    MmaStep first = {0, lower_index_const(mma->lower, 0)};
+    load_fragments(mma, stage_at(mma, loop_state->read), first, &loop_state->fragments);
+}
+
 /* Loops over k: one stage is read, one is filled, and the copies of the others are in flight. */
 static void run_k(Mma *mma) {
-    Lower *lower = mma->lower;
     Codegen *k = mma->k;
     uint32_t ahead = mma->sched->gemm.stages - 1, depth = mma->sched->gemm.tile_k;
     Mainloop loop_state = {.read = k_i32(k, 0),
                            .fill = k_i32(k, (int64_t)ahead * mma->stage_bytes)};
     fill_ahead(mma, ahead);
-    gpu_copies_wait(k, ahead - 1);
-    gpu_barrier(k);
-    MmaStep first = {0, lower_index_const(lower, 0)};
-    load_fragments(mma, stage_at(mma, loop_state.read), first, &loop_state.fragments);
-    uint32_t each = mma_fragment_registers(&mma->operands[0]);
+    bool by_groups = mma->sched->gemm.by_groups;
+    if (by_groups)
+        await_stage_of_groups(mma, ahead - 1);
+    else
+        begin_stages(mma, &loop_state, ahead);
     Loop loop = loop_over(k, mma->tile.block.k, depth);
     loop_carry(k, &loop, mma->tile.accs, mma->tile.n_accs);
     loop_carry(k, &loop, &loop_state.read, 1);
     loop_carry(k, &loop, &loop_state.fill, 1);
-    loop_carry(k, &loop, loop_state.fragments.left, mma->tile.n_m * each);
-    loop_carry(k, &loop, loop_state.fragments.right, mma->tile.n_n / 2 * each);
-    run_stage(mma, &loop_state, loop.index, ahead);
+    if (by_groups) {
+        run_stage_by_groups(mma, &loop_state, loop.index, ahead);
+    } else {
+        uint32_t each = mma_fragment_registers(&mma->operands[0]);
+        loop_carry(k, &loop, loop_state.fragments.left, mma->tile.n_m * each);
+        loop_carry(k, &loop, loop_state.fragments.right, mma->tile.n_n / 2 * each);
+        run_stage(mma, &loop_state, loop.index, ahead);
+    }
     loop_end(k, &loop);
     gpu_copies_wait(k, 0);
     gpu_barrier(k);

@@ -12,7 +12,7 @@ typedef struct MmaTile {
     const Codegen *k;
     const Sched *sched;
     GemmBlock block;
-    Dtype dtype; /* of the operands */
+    Dtype left, dtype; /* of the lhs and of the rhs: both the same but for 8-bit floats */
     uint32_t acc_bytes;
     LLVMTypeRef acc_type;
     Val shared;         /* set by the caller: the epilogue's shared memory, at least
@@ -21,6 +21,10 @@ typedef struct MmaTile {
     uint32_t n_m, n_n;  /* instruction tiles along the warp's share: of 16 rows, of 8 columns */
     uint32_t n_accs;
     Val accs[MAX_ACCUMULATORS]; /* [n_m,n_n,4]; they start at +0 */
+    /* Of 8-bit floats: where instructions add, the same for the last GEMM_F8_DEPTH elements of k.
+     * Allocas if warpgroups multiply: see wgmma_multiply. */
+    bool has_parts;
+    Val parts[MAX_ACCUMULATORS];
 } MmaTile;
 
 /* The pair of fragment column `n` in the thread's row `r`; a fragment has two rows of a thread. */
@@ -38,8 +42,15 @@ typedef struct MmaFragments {
 /* Loads an operand's fragments of a step from the stage at `stage`. */
 void mma_tile_load(const MmaTile *tile, const MmaOperand *operand, Val stage, MmaStep step,
                    Val *fragments);
-/* Adds the products of the fragments. */
+/* Adds the products of the fragments to the parts, or without parts to the accumulators. */
 void mma_tile_multiply(MmaTile *tile, const MmaFragments *fragments);
+/* Adds the parts to the accumulators; the next parts start at +0. */
+void mma_tile_join(MmaTile *tile);
+/* Starts the multiplication of a stage whose tiles are GEMM_F8_DEPTH deep by the warpgroup of this
+ * thread. Call mma_tile_finish_group before the stage is overwritten: it waits, and adds the parts
+ * to the accumulators. */
+void mma_tile_start_group(const MmaTile *tile, const MmaOperand operands[2], Val stage);
+void mma_tile_finish_group(MmaTile *tile);
 uint32_t mma_tile_epilogue_bytes(const MmaTile *tile);
 /* Stores the accumulators through the epilogue. `shared` must be free: the caller places a barrier
  * before. */

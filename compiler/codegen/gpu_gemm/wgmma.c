@@ -40,6 +40,7 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->sched = sched;
     w->tile_bytes = 0;
     w->epilogue_bytes = wgmma_epilogue_bytes(&lower->variant->sched);
+    w->left_dtype = gemm_left_dtype(kernel);
     w->dtype = gemm_operand_dtype(kernel);
     w->acc = kernel->reduces.data[0].acc;
     w->acc_type = k_value_type(w->k, w->acc, 1);
@@ -260,7 +261,7 @@ static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const 
     loop_carry(k, &loop, &ring->parity, 1);
     loop_carry(k, &loop, &before, 1);
     wgmma_wait(w, wgmma_full(w, ring->stage), ring->parity);
-    wgmma_multiply(w, ring->stage, accs);
+    wgmma_multiply(w, ring->stage, accs, false);
     k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
     Val is_later = k_sgti(k, loop.index, 0);
     wgmma_release(w, before, is_later);
@@ -268,6 +269,35 @@ static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const 
     *ring = pipeline_next(w->k, *ring, w->sched->gemm.stages);
     loop_end(k, &loop);
     return before;
+}
+
+/* The same for 8-bit floats, but waits. A stage is as deep as a part: its sums, `parts`, are added
+ * to the accumulators. Every stage but the last is released. */
+static Val multiply_parts(const Wgmma *w, Val at_k, PipelineState *ring, const Val *accs,
+                          const Val *parts) {
+    const Codegen *k = w->k;
+    Val zero = LLVMConstNull(w->acc_type);
+    uint32_t n = w->width / 2;
+    for (uint32_t i = 0; i < n; i++) k_store(k, zero, accs[i]);
+    Val last = k_i32(k, 0);
+    Loop loop = each_stage(w, at_k);
+    loop_carry(k, &loop, &ring->stage, 1);
+    loop_carry(k, &loop, &ring->parity, 1);
+    loop_carry(k, &loop, &last, 1);
+    wgmma_wait(w, wgmma_full(w, ring->stage), ring->parity);
+    wgmma_multiply(w, ring->stage, parts, true);
+    wgmma_finish(w, parts);
+    Val next = k_addi(k, loop.index, wgmma_depth(w->dtype));
+    Val has_next = k_slt(k, next, at_k);
+    wgmma_release(w, ring->stage, has_next);
+    for (uint32_t i = 0; i < n; i++) {
+        Val part = k_load(k, w->acc_type, parts[i]), acc = k_load(k, w->acc_type, accs[i]);
+        k_store(k, k_fadd(k, acc, part), accs[i]);
+    }
+    last = ring->stage;
+    *ring = pipeline_next(w->k, *ring, w->sched->gemm.stages);
+    loop_end(k, &loop);
+    return last;
 }
 
 /* `values` are the accumulators and the last stage. */
@@ -279,17 +309,20 @@ static void epilogue_of_code(Wgmma *w, Val number, Val *values) {
 /* `ring` has the stage, its parity, and the parity of the results' buffer. */
 static void multiply_tiles(Wgmma *w, Val *ring) {
     const Codegen *k = w->k;
-    Val values[WGMMA_MAX_VALUES];
-    bool is_one = w->lower->n_codes == 1;
+    Val values[WGMMA_MAX_VALUES], parts[WGMMA_MAX_ACCUMULATORS];
+    bool is_one = w->lower->n_codes == 1, has_parts = dtype_in(w->dtype, DTS_STORED);
     WgmmaEpilogue epilogue;
     make_accumulators(w, values);
+    if (has_parts) make_accumulators(w, parts);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(k, &tiles, ring, 3);
     bool has_store_warps = w->sched->gemm.store_warps > 0;
     if (is_one && !has_store_warps) epilogue = wgmma_begin_epilogue(w, tiles.index);
     PipelineState place = {ring[0], ring[1]};
     Val *last_stage = &values[w->width / 2];
-    *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
+    Val at_k = wgmma_k_of_tile(w, tiles.index);
+    *last_stage = has_parts ? multiply_parts(w, at_k, &place, values, parts)
+                            : multiply_stages(w, at_k, &place, values);
     if (has_store_warps)
         ring[2] = wgmma_leave_results(w, &tiles, ring[2], *last_stage, values);
     else if (is_one)

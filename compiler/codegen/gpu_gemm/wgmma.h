@@ -50,7 +50,8 @@ struct Wgmma {
                   * or this is that state */
     Wgmma *wide; /* for the narrow tiles: the state of the wide ones; else NULL */
     GemmTiles tiles;  /* m counts the rows of all blocks of a cluster together */
-    Dtype dtype, acc; /* of the operands in memory, and of the accumulators: f32 or i32 */
+    Dtype left_dtype, dtype; /* of the operands in memory */
+    Dtype acc;               /* of the accumulators: f32 or i32 */
     LLVMTypeRef acc_type;
     uint32_t n_gemms, width; /* kernels that share the block, and columns of the instruction */
     WgmmaSide sides[1 + WGMMA_MAX_GEMMS]; /* the lhs, then each rhs */
@@ -142,7 +143,7 @@ typedef struct WgmmaLayout {
 
 /* A product of 64 rows of a warpgroup, in steps of k of 32 bytes. */
 typedef struct WgmmaProduct {
-    Dtype dtype;
+    Dtype dtypes[2]; /* of the lhs and of the rhs */
     uint32_t width, n_steps;               /* columns; steps of k */
     bool begins;                           /* the accumulators begin at +0, whatever they hold */
     WgmmaLayout left, right;               /* of all rows of the tile */
@@ -151,6 +152,8 @@ typedef struct WgmmaProduct {
                                             * descriptor */
     const Val *accs;                       /* see wgmma_multiply */
 } WgmmaProduct;
+/* The name of the operand's dtype in instructions. */
+const char *wgmma_operand_type(Dtype dtype);
 /* The descriptor (i64) of a tile at `at` (ptr addrspace(3)). */
 Val wgmma_descriptor(const Codegen *k, const WgmmaLayout *layout, Val at);
 /* Emits its instructions as one wgmma group, which is committed but not awaited. The registers of
@@ -163,8 +166,8 @@ void wgmma_await(const Codegen *k, uint32_t n_groups, const Val *accs, uint32_t 
 /* Emits the instructions of one stage for the 64 rows of this warpgroup. They add to accs[width /
  * 2], allocas of acc_type. Each alloca stays in one register, because the instruction writes to it
  * asynchronously until wgmma_finish. `stage` is a stage of the ring. Ends with the wgmma group
- * committed but not awaited. */
-void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs);
+ * committed but not awaited. begins: see WgmmaProduct. */
+void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs, bool begins);
 /* Waits until all multiplications have finished. */
 void wgmma_finish(const Wgmma *w, const Val *accs);
 

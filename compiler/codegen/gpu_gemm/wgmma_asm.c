@@ -48,7 +48,7 @@ static void call_asm(const Codegen *k, const char *text, const char *inputs, con
 
 /* The type of the instruction. f32 elements are tf32 after the copy. Only 16-bit elements can be
  * transposed. */
-static const char *operand_type(Dtype dtype) {
+const char *wgmma_operand_type(Dtype dtype) {
     switch (dtype_info(dtype)->mma) {
     case MMA_TF32:
         return "tf32";
@@ -58,6 +58,10 @@ static const char *operand_type(Dtype dtype) {
         return "s8";
     case MMA_U8:
         return "u8";
+    case MMA_E4M3:
+        return "e4m3";
+    case MMA_E5M2:
+        return "e5m2";
     case MMA_HALF:
     case MMA_DOUBLE: /* has no wgmma */
     case MMA_NONE:
@@ -75,7 +79,7 @@ static void put_left(Text *text, const WgmmaProduct *product, uint32_t first) {
 }
 
 void wgmma_product(const Codegen *k, const WgmmaProduct *product) {
-    const Dtype dtype = product->dtype;
+    const Dtype dtype = product->dtypes[1];
     uint32_t n = product->width / 2, step_elems = STEP_BYTES / dtype_bytes(dtype);
     uint32_t n_left = product->registers ? 4 * product->n_steps : 1;
     bool is_int = dtype_is_int(dtype); /* such operands have no signs to choose */
@@ -87,7 +91,8 @@ void wgmma_product(const Codegen *k, const WgmmaProduct *product) {
             text_printf(&text, "add.s64 a, $%u, %u; ", n, step_units(&product->left, step));
         text_printf(&text, "add.s64 b, $%u, %u; ", n + n_left, step_units(&product->right, step));
         text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {", product->width,
-                    step_elems, is_int ? "s32" : "f32", operand_type(dtype), operand_type(dtype));
+                    step_elems, is_int ? "s32" : "f32", wgmma_operand_type(product->dtypes[0]),
+                    wgmma_operand_type(dtype));
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
         text_puts(&text, "}, ");
         put_left(&text, product, n + 4 * step);
@@ -123,10 +128,11 @@ static Val side_at(const Wgmma *w, const WgmmaSide *side, Val stage) {
     return wgmma_at(w, at);
 }
 
-void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
-    WgmmaProduct product = {.dtype = w->dtype,
+void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs, bool begins) {
+    WgmmaProduct product = {.dtypes = {w->left_dtype, w->dtype},
                             .width = w->width,
                             .n_steps = ROW_STEPS,
+                            .begins = begins,
                             .left = layout_of(w, &w->sides[0]),
                             .right = layout_of(w, &w->sides[1]),
                             .accs = accs};

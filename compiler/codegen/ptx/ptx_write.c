@@ -383,9 +383,9 @@ static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function)
     text_puts(to, "}\n");
 }
 
-void ptx_write_head(PtxText *text, const Target *target) {
-    text_printf(&text->head, "\n.version %s\n.target %s\n.address_size 64\n", target->ptx_version,
-                target->name);
+void ptx_write_head(PtxText *text, const Target *target, bool has_f8_mma) {
+    text_printf(&text->head, "\n.version %s\n.target %s\n.address_size 64\n",
+                has_f8_mma ? target->f8_ptx_version : target->ptx_version, target->name);
 }
 
 void ptx_write_module(PtxText *text, const Codegen *k) {

@@ -14,8 +14,9 @@ typedef struct PtxText {
     Text functions;
 } PtxText;
 
-/* Writes the version, the target and the address size. */
-void ptx_write_head(PtxText *text, const Target *target);
+/* Writes the version, the target and the address size. has_f8_mma: functions use tensor cores for
+ * 8-bit floats. */
+void ptx_write_head(PtxText *text, const Target *target, bool has_f8_mma);
 /* Adds the functions of the module. IR that the writer does not know is an internal error. */
 void ptx_write_module(PtxText *text, const Codegen *k);
 

@@ -91,7 +91,9 @@ double cost_mma_tflops(const Card *card, const Kernel *kernel) {
     case MMA_TF32:
         return card->mma_tflops[1];
     case MMA_S8:
-    case MMA_U8: /* twice as many of half the width, on every card */
+    case MMA_U8:
+    case MMA_E4M3:
+    case MMA_E5M2: /* twice as many of half the width, on every card */
         return 2 * card->mma_tflops[0];
     case MMA_HALF:
     case MMA_BFLOAT:

@@ -79,6 +79,7 @@ static double registers(const ThreadUse *use) {
     const Sched *sched = use->sched;
     double words = dtype_bytes(use->kernel->reduces.data[0].acc) / 4.0;
     double tile = words * sched->gemm.tile_m * sched->gemm.tile_n / sched->threads;
+    if (dtype_in(gemm_operand_dtype(use->kernel), DTS_STORED)) tile *= 2;
     return cost_gemm_registers(use, REGS_MMA_SHARE * tile + mma_places(use->kernel, sched));
 }
 

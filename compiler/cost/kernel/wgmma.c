@@ -75,6 +75,7 @@ static double registers(const ThreadUse *use) {
     const Sched *sched = use->sched;
     double tile = (double)sched->gemm.tile_m * sched->gemm.tile_n * wgmma_n_gemms(sched) /
                   (sched->gemm.warps_m * WARP_THREADS);
+    if (dtype_in(gemm_operand_dtype(use->kernel), DTS_STORED)) tile *= 2;
     double own = tile + REGS_FRAGMENT;
     bool is_shared_out = sched->gemm.warps_m > WGMMA_GROUP_WARPS;
     double most = PROCESSOR_REGISTERS / sched->threads / REGISTER_STEP * REGISTER_STEP - REGS_TILE;

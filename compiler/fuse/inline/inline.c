@@ -97,7 +97,8 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
         operands[side] = pull_operand(c, node, side);
         if (!operands[side]) return false;
         Dtype dtype = graph_node(c->graph, node->args[side])->dtype;
-        operands[side] = scalar_cvt(c->scalars, operands[side], dtype_multiplied(dtype));
+        operands[side] =
+            scalar_cvt(c->scalars, operands[side], dtype_multiplied(dtype, c->input->has_f8_mma));
         if (node->attrs.precision == PRECISION_TF32)
             operands[side] =
                 scalar_prim(c->scalars, PRIM_TF32, operands[side], SCALAR_NONE, SCALAR_NONE);

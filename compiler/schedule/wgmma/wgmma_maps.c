@@ -134,7 +134,7 @@ bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
     return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
            kernel_axis_extent(first.kernel, gemm_axis_k(a)) ==
                kernel_axis_extent(next.kernel, gemm_axis_k(b)) &&
-           first.sides[1].is_mn_major == next.sides[1].is_mn_major;
+           first.dtype == next.dtype && first.sides[1].is_mn_major == next.sides[1].is_mn_major;
 }
 
 /* Whether the elements are a multiple of the maps' alignment, or a pass makes them so where it

@@ -345,8 +345,9 @@ void wgmma_rows_end(WgmmaRows *s) {
 /* The products. */
 
 void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at) {
+    Dtype dtype = gemm_operand_dtype(s->lower->kernel);
     WgmmaProduct product = {
-        .dtype = gemm_operand_dtype(s->lower->kernel),
+        .dtypes = {dtype, dtype},
         .width = s->width,
         .n_steps = s->left.depth / GEMM_ROWS_GEMM_STEP,
         .begins = true,
@@ -366,8 +367,9 @@ static void multiply_columns(const WgmmaRows *s, Val values_at, uint32_t first, 
     uint32_t column_bytes =
         s->values.is_mn_major ? s->values.depth * GEMM_ROWS_GEMM_ELEM_BYTES : WGMMA_SWIZZLE_BYTES;
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) registers[i] = k_load(k, k->i32, s->weights[i]);
+    Dtype dtype = gemm_operand_dtype(s->out_lower->kernel);
     WgmmaProduct product = {
-        .dtype = gemm_operand_dtype(s->out_lower->kernel),
+        .dtypes = {dtype, dtype},
         .width = 2 * n,
         .n_steps = s->width / GEMM_ROWS_GEMM_STEP,
         .right = {s->values.is_mn_major, s->values.own, s->values.depth},
