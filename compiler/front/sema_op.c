@@ -169,7 +169,8 @@ static bool want_precision(Sema *sema, const Value *value, Precision *precision)
     return false;
 }
 
-/* Converts the operands to tensors, numbers too. The builder refuses operands of rank 0. */
+/* Converts the operands to tensors, numbers too. The builder refuses operands of rank 0, and with
+ * `out=` operands of different dtypes. */
 static bool want_operands(Sema *sema, const Call *call, Operand operands[2]) {
     static const char *const names[2] = {"a", "b"};
     NodeId node;
@@ -178,7 +179,8 @@ static bool want_operands(Sema *sema, const Call *call, Operand operands[2]) {
         if (!sema_want_tensor(sema, &call->args[side], names[side], &node)) return false;
         operands[side] = sema_operand(sema, &call->args[side]);
     }
-    if (build_common_dtype(sema->builder, call->op, 2, operands, &dtype)) return true;
+    bool has_out = call->args[3].kind != VALUE_ABSENT;
+    if (has_out || build_common_dtype(sema->builder, call->op, 2, operands, &dtype)) return true;
     sema_report(sema, call->span, call->args);
     return false;
 }

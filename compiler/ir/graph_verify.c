@@ -44,7 +44,8 @@ static const char *check_dtypes(const Check *c) {
     }
     for (uint32_t k = first; k < n; k++)
         if (!dtype_in(arg(c, k)->dtype, info->dtypes)) return "argument dtype not allowed";
-    if (n > first && n == c->node->n_args && check_same_dtypes(c, first))
+    bool may_mix = info->cls == CLASS_MATMUL; /* see check_matmul */
+    if (n > first && n == c->node->n_args && !may_mix && check_same_dtypes(c, first))
         return check_same_dtypes(c, first);
     switch (info->result) {
     case RESULT_SAME:
@@ -233,7 +234,10 @@ static const char *check_matmul(const Check *c) {
     Dtype dtype = arg(c, 0)->dtype, out = c->node->dtype;
     if (c->node->attrs.precision == PRECISION_TF32 && !dtype_is_single(dtype))
         return "only f32 is rounded to tf32";
-    if (out != dtype && out != dtype_compute(dtype))
+    bool is_mixed = arg(c, 1)->dtype != dtype;
+    if (is_mixed && !(dtype_in(dtype, DTS_STORED) && dtype_in(arg(c, 1)->dtype, DTS_STORED)))
+        return "argument dtypes differ";
+    if (out != dtype_compute(dtype) && (is_mixed || out != dtype))
         return "the result has neither the operands' dtype nor that of their computation";
     if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
     if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";

@@ -21,8 +21,8 @@ typedef struct Segmenter {
     const Target *target;
 } Segmenter;
 
-static Dtype operand_dtype(const Graph *graph, const Node *matmul) {
-    return graph_node(graph, matmul->args[0])->dtype;
+static Dtype operand_dtype(const Graph *graph, const Node *matmul, uint32_t side) {
+    return graph_node(graph, matmul->args[side])->dtype;
 }
 
 static const Shape *operand_shape(const Graph *graph, const Node *matmul, uint32_t side) {
@@ -45,7 +45,7 @@ static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segmen
     NodeId args[2];
     for (uint32_t side = 0; side < 2; side++) {
         Shape shape = largest(s->graph->dims, operand_shape(s->graph, matmul, side), dims);
-        Node operand = {.op = OP_INPUT, .dtype = operand_dtype(s->graph, matmul), .shape = shape};
+        Node operand = {.op = OP_INPUT, .dtype = operand_dtype(s->graph, matmul, side), .shape = shape};
         args[side] = graph_add(alone, operand);
         vec_push(s->trial, &alone->inputs, (GraphInput){.name = "", .node = args[side]});
     }
@@ -114,7 +114,8 @@ static const Node *find_same(const Graph *graph, NodeId id) {
     for (NodeId other = 0; other < id; other++) {
         const Node *before = graph_node(graph, other);
         if (before->op == node->op && before->dtype == node->dtype &&
-            operand_dtype(graph, before) == operand_dtype(graph, node) &&
+            operand_dtype(graph, before, 0) == operand_dtype(graph, node, 0) &&
+            operand_dtype(graph, before, 1) == operand_dtype(graph, node, 1) &&
             before->attrs.precision == node->attrs.precision &&
             shape_equal(operand_shape(graph, before, 0), operand_shape(graph, node, 0)) &&
             shape_equal(operand_shape(graph, before, 1), operand_shape(graph, node, 1)))

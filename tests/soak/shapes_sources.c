@@ -227,6 +227,56 @@ static const char *make_wgmma(Maker *m) {
     return product_alone(m, &p);
 }
 
+/* An operand of 8-bit floats: an input, or rounded from another. */
+static Value f8_operand(Maker *m, Dtype dtype, Axes axes, bool is_transposed, bool is_plain) {
+    Axes there = axes;
+    uint32_t last = axes.n - 1;
+    if (is_transposed) there.of[last] = axes.of[last - 1], there.of[last - 1] = axes.of[last];
+    bool is_rounded = !is_plain && rng_chance(&m->rng, 25);
+    Value v = input(m, is_rounded ? DT_BF16 : dtype, there);
+    if (is_rounded) v = bind(m, dtype, there, "cast(%s, %s)", unary(m, v).name, dtype_name(dtype));
+    if (!is_transposed) return v;
+    return bind(m, dtype, axes, "transpose(%s, perm=%s)", v.name,
+                axes.n == 2 ? "[1, 0]" : "[0, 2, 1]");
+}
+
+/* The product in f32, perhaps of different dtypes, or in the operands' dtype; a scale; a cast. */
+static const char *f8_product(Maker *m, const Product *p) {
+    Dtype left = m->dtype, right = left;
+    if (rng_chance(&m->rng, 30)) right = left == DT_F8E4M3 ? DT_F8E5M2 : DT_F8E4M3;
+    bool is_wide = left != right || rng_chance(&m->rng, 80);
+    bool turns_left = !p->is_along_k && rng_chance(&m->rng, 25);
+    bool turns_right = p->is_along_k || rng_chance(&m->rng, 50);
+    Axes rhs = matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), out = matrix(p, p->m, p->n, true);
+    Value a = f8_operand(m, left, matrix(p, p->m, p->k, true), turns_left, p->is_plain);
+    Value b = f8_operand(m, right, rhs, turns_right, p->is_plain);
+    Value y = bind(m, is_wide ? DT_F32 : left, out, "matmul(%s, %s%s)", a.name, b.name,
+                   is_wide ? ", out=f32" : "");
+    if (!is_wide) {
+        output(m, y);
+        return source(m);
+    }
+    if (rng_chance(&m->rng, 60))
+        y = bind(m, y.dtype, out, "%s * %s", y.name, input(m, DT_F32, AXES(p->n)).name);
+    if (rng_chance(&m->rng, 50)) y = bind(m, DT_BF16, out, "cast(%s, bf16)", y.name);
+    finish(m, y);
+    return source(m);
+}
+
+static const char *make_f8_mma(Maker *m) {
+    Product p = {maybe_batch(m, 16), "M", "N", "K", false, false};
+    int multiple = rng_chance(&m->rng, 40) ? 16 : 1;
+    dim(m, "M", 1, 1500, 1), dim(m, "N", 1, 1500, multiple), dim(m, "K", 1, 2048, multiple);
+    return f8_product(m, &p);
+}
+
+static const char *make_f8_wgmma(Maker *m) {
+    Product p = {maybe_batch(m, 4), "M", "N", "K", true, true};
+    dim(m, "M", 17, 2048, 1), dim(m, "N", 16, 2048, rng_chance(&m->rng, 60) ? 8 : 1);
+    dim(m, "K", 16, 2048, 16);
+    return f8_product(m, &p);
+}
+
 static const char *gated_pair(Maker *m, const Product *p) {
     Value x = input(m, m->dtype, AXES(p->m, p->k));
     Value a = times_last(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));

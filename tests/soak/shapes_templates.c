@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOTHING, CLUSTER, WGMMA, N_NEEDS };
+enum { NOTHING, CLUSTER, F8, WGMMA, N_NEEDS };
 enum { WARP = 32 };
 
 /* A kernel of a launch that took place. */
@@ -105,6 +105,18 @@ static bool is_dual_gemm(const Used *u) {
 
 static bool is_wgmma(const Used *u) {
     return is_engine(u, GEMM_WGMMA) && !is_dual_gemm(u);
+}
+
+static bool is_f8(const Used *u) {
+    return u->kernel->form == FORM_GEMM && dtype_in(gemm_operand_dtype(u->kernel), DTS_STORED);
+}
+
+static bool is_f8_mma(const Used *u) {
+    return is_f8(u) && is_mma(u);
+}
+
+static bool is_f8_wgmma(const Used *u) {
+    return is_f8(u) && is_engine(u, GEMM_WGMMA);
 }
 
 static bool is_wgmma_tail(const Used *u) {
@@ -271,7 +283,8 @@ LoweringId lowering_by_name(const char *name, size_t n_bytes) {
 }
 
 bool lowering_is_on(LoweringId id, const Target *target) {
-    const bool has[N_NEEDS] = {true, target->max_cluster > 1, target->has_wgmma};
+    const bool has[N_NEEDS] = {true, target->max_cluster > 1, target->f8_ptx_version != NULL,
+                               target->has_wgmma};
     return rules[id].on[target->device] && has[rules[id].needs];
 }
 

@@ -353,13 +353,29 @@ static uint32_t rank_of(const Builder *b, const Operand *operand) {
     return operand->kind == OPERAND_TENSOR ? build_shape_of(b, operand->node)->rank : 0;
 }
 
+/* Whether the operands are different 8-bit floats, whose product has the dtype in which it is
+ * computed. */
+static bool mixes_f8(const Builder *b, const Operand operands[2], const Dtype *out) {
+    if (!out || operands[0].kind != OPERAND_TENSOR || operands[1].kind != OPERAND_TENSOR)
+        return false;
+    Dtype left = build_dtype_of(b, &operands[0]), right = build_dtype_of(b, &operands[1]);
+    return left != right && dtype_in(left, DTS_STORED) && dtype_in(right, DTS_STORED) &&
+           *out == dtype_compute(left);
+}
+
+static bool operands_dtype(Builder *b, const Operand operands[2], const Dtype *out, Dtype *dtype) {
+    if (!mixes_f8(b, operands, out)) return build_common_dtype(b, OP_MATMUL, 2, operands, dtype);
+    *dtype = build_dtype_of(b, &operands[0]);
+    return true;
+}
+
 NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision,
                     const Dtype *out) {
     const Operand operands[2] = {*left, *right};
     NodeId args[2] = {left->node, right->node};
     Node node = {.op = OP_MATMUL, .n_args = 2, .args = args, .attrs.precision = precision};
     Dtype dtype;
-    if (is_missing(2, operands) || !build_common_dtype(b, node.op, 2, operands, &dtype) ||
+    if (is_missing(2, operands) || !operands_dtype(b, operands, out, &dtype) ||
         !check_precision(b, precision, dtype) ||
         !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out, &node.dtype))
         return NODE_NONE;
