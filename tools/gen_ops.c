@@ -85,7 +85,16 @@ static const char *const class_docs[] = {
         "dtype and target. On a GPU, few outputs of a long `k` are summed in segments, "
         "whose sums are rounded once, together. With `out=` the result is the accumulator: tensor "
         "cores cut off bits of it that a rounding would hide, so its bound is twice that of a "
-        "sum. 8-bit floats are multiplied as f16, which holds all of them, and summed in f32.",
+        "sum. 8-bit floats are multiplied exactly. Tensor cores of `sm_89` and `sm_90a` add their "
+        "products for 128 elements of `k` at a time, and these sums are added in f32. An "
+        "instruction "
+        "adds 32 products to a sum. It cuts each of these numbers, and the new sum, off at 2^-13 "
+        "of "
+        "the largest, so the bound grows by 36 * 2^-13 of the largest for each instruction. It "
+        "does "
+        "not grow if no bit is lost, as with small integers. Other targets convert to f16 or f32 "
+        "and "
+        "add in f32; the bound is the same.",
 };
 
 static void print_dtypes(DtypeSet set) {

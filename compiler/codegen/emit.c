@@ -180,8 +180,9 @@ static bool has_f8_mma(const Plan *const *plans, uint32_t n_plans) {
         for (uint32_t i = 0; i < plans[p]->kernels.n; i++) {
             const Kernel *kernel = &plans[p]->kernels.data[i];
             for (uint32_t v = 0; v < kernel->n_variants; v++)
-                has = has || (engine_info(sched_engine(&kernel->variants[v].sched))->uses_tensor_cores &&
-                              dtype_in(gemm_operand_dtype(kernel), DTS_STORED));
+                has = has ||
+                      (engine_info(sched_engine(&kernel->variants[v].sched))->uses_tensor_cores &&
+                       dtype_in(gemm_operand_dtype(kernel), DTS_STORED));
         }
     return has;
 }

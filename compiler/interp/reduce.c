@@ -526,8 +526,8 @@ static double cut_in_step(const Eval *e, const double *a, const double *b, int64
     return F8_CUTS * ldexp(most + before, -F8_BITS);
 }
 
-/* The most that they cut off of a dot product of finite elements. Its parts of F8_DEPTH elements are
- * added in f32. */
+/* The most that they cut off of a dot product of finite elements. Its parts of F8_DEPTH elements
+ * are added in f32. */
 static double cut_of_f8(const Eval *e, const double *a, const double *b, int64_t n,
                         int64_t b_stride) {
     double all = 0;

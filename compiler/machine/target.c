@@ -19,26 +19,26 @@ const DeviceTraits device_traits[DEVICE_COUNT] = {
 };
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, f8,    \
-               wgmma, cluster, overlap, once, more, dots, d)                                    \
-    [TARGET_##sym] = {.name = nm,                                                               \
-                      .n_processors = CARD_PROCESSORS_##card,                                   \
-                      .device = DEVICE_##dev,                                                   \
-                      .has = &device_traits[DEVICE_##dev],                                      \
-                      .machine = mach,                                                          \
-                      .ptx_version = ptx,                                                       \
-                      .vector_bytes = bytes,                                                    \
-                      .has_bf16 = bf16,                                                         \
-                      .has_large_f64_mma = f64_mma,                                             \
-                      .has_tf32_rounding = tf32,                                                \
-                      .f8_ptx_version = f8,                                                     \
-                      .has_wgmma = wgmma,                                                       \
-                      .max_cluster = cluster,                                                   \
-                      .block_shared_bytes = CARD_SHARED_##least,                                \
-                      .has_pdl = overlap,                                                       \
-                      .has_load_hints = once,                                                   \
-                      .features = more,                                                         \
-                      .has_int_dots = dots,                                                     \
+#define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, f8, \
+               wgmma, cluster, overlap, once, more, dots, d)                                 \
+    [TARGET_##sym] = {.name = nm,                                                            \
+                      .n_processors = CARD_PROCESSORS_##card,                                \
+                      .device = DEVICE_##dev,                                                \
+                      .has = &device_traits[DEVICE_##dev],                                   \
+                      .machine = mach,                                                       \
+                      .ptx_version = ptx,                                                    \
+                      .vector_bytes = bytes,                                                 \
+                      .has_bf16 = bf16,                                                      \
+                      .has_large_f64_mma = f64_mma,                                          \
+                      .has_tf32_rounding = tf32,                                             \
+                      .f8_ptx_version = f8,                                                  \
+                      .has_wgmma = wgmma,                                                    \
+                      .max_cluster = cluster,                                                \
+                      .block_shared_bytes = CARD_SHARED_##least,                             \
+                      .has_pdl = overlap,                                                    \
+                      .has_load_hints = once,                                                \
+                      .features = more,                                                      \
+                      .has_int_dots = dots,                                                  \
                       .doc = d},
 #include "machine/targets.def"
 };

@@ -299,10 +299,10 @@ static void choose_tiles(TileChooser *c, const Target *target) {
     c->by_groups = is_f8 && target->has_wgmma;
     c->few = c->by_groups ? NULL : few_of(c, target);
     c->has_low = has_low(c);
-    c->small = &mma_tiles[is_wide         ? MMA_TILE_F64_SMALL
+    c->small = &mma_tiles[is_wide        ? MMA_TILE_F64_SMALL
                           : c->by_groups ? MMA_TILE_GROUP_SMALL
                                          : MMA_TILE_SMALL];
-    c->large = &mma_tiles[is_wide         ? MMA_TILE_F64_LARGE
+    c->large = &mma_tiles[is_wide        ? MMA_TILE_F64_LARGE
                           : c->by_groups ? MMA_TILE_GROUP_LARGE
                           : is_f8        ? MMA_TILE_F8_LARGE
                                          : MMA_TILE_LARGE];

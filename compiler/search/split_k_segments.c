@@ -45,7 +45,8 @@ static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segmen
     NodeId args[2];
     for (uint32_t side = 0; side < 2; side++) {
         Shape shape = largest(s->graph->dims, operand_shape(s->graph, matmul, side), dims);
-        Node operand = {.op = OP_INPUT, .dtype = operand_dtype(s->graph, matmul, side), .shape = shape};
+        Node operand = {
+            .op = OP_INPUT, .dtype = operand_dtype(s->graph, matmul, side), .shape = shape};
         args[side] = graph_add(alone, operand);
         vec_push(s->trial, &alone->inputs, (GraphInput){.name = "", .node = args[side]});
     }

@@ -222,7 +222,8 @@ Test(gpu_mma, bytes_are_multiplied_along_k, .timeout = 60) {
     }
 }
 
-/* 8-bit floats become f16 on their way to shared memory: no operand is copied as it is. */
+/* Without tensor cores for them, 8-bit floats become f16 on their way to shared memory: no operand
+ * is copied as it is. */
 Test(gpu_mma, eight_bit_floats_are_multiplied_as_f16, .timeout = 60) {
     static const char *const dtypes[] = {"f8e4m3", "f8e5m2"};
     for (int i = 0; i < 4; i++) {
@@ -231,12 +232,66 @@ Test(gpu_mma, eight_bit_floats_are_multiplied_as_f16, .timeout = 60) {
                  "graph g(a: %s[1400, 320], b: %s[1400, 320]) -> (y: f32[1400, 1400]) {\n"
                  "  y = matmul(a, transpose(b), out=f32)\n}\n",
                  dtypes[i % 2], dtypes[i % 2]);
-        Program p = compile(source, i < 2 ? TARGET_SM_80 : TARGET_SM_90A);
+        Program p = compile(source, i < 2 ? TARGET_SM_80 : TARGET_SM_90);
         const char *text = compiled_function(&p.compiled, p.kernel, 0);
         cr_expect_eq(gemm_operand_dtype(p.kernel), DT_F16);
         check_loop(&p, 0, text, DT_F16, TARGET_SM_80);
         cr_expect_eq(ptx_count(text, "cp.async.cg"), 0, "%s", source);
         cr_expect(assembles_without_spills(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* A product of 8-bit floats, of which `k` elements are contracted. */
+static Program compile_f8(Dtype left, Dtype right, int k, TargetId target) {
+    char source[256];
+    snprintf(source, sizeof source,
+             "graph g(a: %s[1400, %d], b: %s[1400, %d]) -> (y: f32[1400, 1400]) {\n"
+             "  y = matmul(a, transpose(b), out=f32)\n}\n",
+             dtype_name(left), k, dtype_name(right), k);
+    return compile(source, target);
+}
+
+/* Tensor cores add 8-bit floats for 128 elements of k, and then their sums are added in f32. */
+Test(gpu_mma, eight_bit_floats_are_added_in_f32_every_128, .timeout = 120) {
+    for (int i = 0; i < 4; i++) {
+        Dtype left = i % 2 ? DT_F8E5M2 : DT_F8E4M3, right = i / 2 ? DT_F8E5M2 : DT_F8E4M3;
+        Program p = compile_f8(left, right, 320, TARGET_SM_89);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
+        const GemmSched *s = &p.kernel->variants[0].sched.gemm;
+        uint32_t n_accs = s->tile_m * s->tile_n / p.kernel->variants[0].sched.threads;
+        const char *name =
+            str_format(p.compiled.driver.arena, "mma.sync.aligned.m16n8k32.row.col.f32.%s.%s.f32",
+                       dtype_name(left) + 2, dtype_name(right) + 2);
+        cr_expect_eq(s->tile_k, GEMM_F8_DEPTH);
+        cr_expect_eq(ptx_count(text, name), n_accs / 4 * GEMM_F8_DEPTH / 32, "%s", name);
+        cr_expect_eq(ptx_count(text, "mma.sync"), ptx_count(text, name));
+        cr_expect_eq(ptx_count(text, "add.rn.f32"), n_accs);
+        cr_expect_gt(ptx_count(text, "cp.async.cg"), 0, "operands are copied as they are");
+        cr_expect(strstr(p.compiled.bytes, "\n.version 8.4\n"));
+        cr_expect(assembles_without_spills(&p));
+        compile_free(&p.compiled);
+    }
+}
+
+/* Where the copy engine cannot follow, threads copy and warpgroups multiply, by the instructions
+ * that take over where it can: so no bit depends on who copies. */
+Test(gpu_mma, warpgroups_multiply_eight_bit_floats_whoever_copies, .timeout = 120) {
+    for (int i = 0; i < 2; i++) {
+        Program p = compile_f8(DT_F8E4M3, DT_F8E5M2, i ? 300 : 320, TARGET_SM_90A);
+        uint32_t n_fetched = 0;
+        for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
+            const Sched *s = &p.kernel->variants[v].sched;
+            const char *text = compiled_function(&p.compiled, p.kernel, v);
+            n_fetched += template_info(s->template)->uses_copy_engine;
+            cr_expect_eq(template_info(s->template)->uses_copy_engine, !s->gemm.by_groups);
+            cr_expect_eq(s->gemm.tile_k, GEMM_F8_DEPTH);
+            cr_expect_eq(ptx_count(text, "mma.sync"), 0);
+            cr_expect_gt(ptx_count(text, "k32.f32.e4m3.e5m2 {"), 0);
+            cr_expect_eq(ptx_count(text, "k32.f32.e4m3.e5m2 {") % 4, 0);
+        }
+        cr_expect_eq(n_fetched > 0, i == 0, "rows of 300 bytes are no multiple of 16");
+        cr_expect(assembles_without_spills(&p));
         compile_free(&p.compiled);
     }
 }

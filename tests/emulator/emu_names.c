@@ -27,11 +27,11 @@ static const char *const words[] = {
 static const struct {
     const char *name;
     EmuType type;
-} types[] = {{"pred", EMU_PRED},     {"b8", EMU_U8},   {"u8", EMU_U8},     {"s8", EMU_S8},
-             {"b16", EMU_U16},       {"u16", EMU_U16}, {"s16", EMU_U16},   {"b32", EMU_U32},
-             {"u32", EMU_U32},       {"s32", EMU_S32}, {"b64", EMU_U64},   {"u64", EMU_U64},
-             {"s64", EMU_S64},       {"f16", EMU_F16}, {"bf16", EMU_BF16}, {"f16x2", EMU_F16X2},
-             {"bf16x2", EMU_BF16X2}, {"f32", EMU_F32}, {"tf32", EMU_TF32}, {"f64", EMU_F64},
+} types[] = {{"pred", EMU_PRED},     {"b8", EMU_U8},    {"u8", EMU_U8},     {"s8", EMU_S8},
+             {"b16", EMU_U16},       {"u16", EMU_U16},  {"s16", EMU_U16},   {"b32", EMU_U32},
+             {"u32", EMU_U32},       {"s32", EMU_S32},  {"b64", EMU_U64},   {"u64", EMU_U64},
+             {"s64", EMU_S64},       {"f16", EMU_F16},  {"bf16", EMU_BF16}, {"f16x2", EMU_F16X2},
+             {"bf16x2", EMU_BF16X2}, {"f32", EMU_F32},  {"tf32", EMU_TF32}, {"f64", EMU_F64},
              {"e4m3", EMU_E4M3},     {"e5m2", EMU_E5M2}};
 
 typedef struct Piece {

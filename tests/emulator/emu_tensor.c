@@ -192,8 +192,8 @@ static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool 
     return at + bytes <= warp->machine->shared_bytes ? warp->block->shared + at : NULL;
 }
 
-static bool read_operand(const EmuWarp *warp, EmuType type, uint64_t descriptor,
-                         bool is_transposed, uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
+static bool read_operand(const EmuWarp *warp, EmuType type, uint64_t descriptor, bool is_transposed,
+                         uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
     uint32_t bytes = bytes_of(type);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 32 / bytes; k++) {

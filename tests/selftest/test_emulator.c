@@ -55,6 +55,12 @@ static void fails_with(const char *body, const char *error) {
     cr_expect_not_null(strstr(e.error, error), "`%s` is not in `%s`", error, e.error);
 }
 
+/* The product of matrices of ones, f8e4m3 and f8e5m2, added to `acc`. */
+#define F8_MMA(acc)                                                                    \
+    "mov.b32 %r2, 0x38383838; mov.b32 %r4, 0x3C3C3C3C; mov.b32 %r5, " acc "; "         \
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%r3, %r6, %r7, %r8}, {%r2, " \
+    "%r2, %r2, %r2}, {%r4, %r4}, {%r5, %r5, %r5, %r5};"
+
 Test(emulator, instructions_give_what_the_manual_says) {
     static const struct {
         const char *text; /* to %r3 */
@@ -79,11 +85,14 @@ Test(emulator, instructions_give_what_the_manual_says) {
         {"mov.b32 %r2, 0f00000001; cvt.f64.f32 %rd4, %r2; rcp.approx.ftz.f64 %rd4, %rd4; "
          "shr.u64 %rd4, %rd4, 32; cvt.u32.u64 %r3, %rd4;",
          0x49400000},
+        {F8_MMA("0f00000000"), 0x42000000}, /* 32 ones */
+        {F8_MMA("0f45800000"), 0x45810000}, /* beside 2^12, whose last bit is a half */
+        {F8_MMA("0f46800000"), 0x46800000}, /* beside 2^14, whose last bit is two */
         {"setp.lt.u32 %p1, %r1, 64; selp.b32 %r3, 5, 6, %p1;", 5},
         {"shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1; xor.b32 %r3, %r2, %r1;", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char body[256];
+        char body[512];
         Emulated e;
         snprintf(body, sizeof body, "%s st.global.b32 [%%rd3], %%r3;", cases[i].text);
         cr_expect(run(&e, body, 1), "%s: %s", cases[i].text, e.error);

@@ -1,4 +1,5 @@
-/* GEMMs on tensor cores by mma.sync: f16, bf16, f32 rounded to tf32, and f64. See template.h.
+/* GEMMs on tensor cores by mma.sync: f16, bf16, f32 rounded to tf32, f64, bytes and 8-bit floats;
+ * the last by wgmma on targets that have it (GemmSched.by_groups). See template.h.
  *
  * Every output is one chain of instructions from +0, ascending in k. k is padded with zeros to a
  * multiple of tile_k, which is the same in every schedule. So no bit depends on tiles, stages,

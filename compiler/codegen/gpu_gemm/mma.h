@@ -7,9 +7,9 @@
  * 8x8 matrices, it spreads 8 neighbouring rows of a chunk column. For element loads it spreads 4
  * rows of two columns: ldmatrix cannot transpose 4-byte elements and has no 8-byte ones.
  *
- * Elements have 1 byte (i8, u8; never transposed), 2 (f16, bf16), 4 (f32 as tf32) or 8 (f64). One
- * step always covers 32 bytes of k, two chunks: m16n8k32, m16n8k16, m16n8k8 and m16n8k4, which have
- * the same accumulator layout. */
+ * Elements have 1 byte (i8, u8, 8-bit floats; never transposed), 2 (f16, bf16), 4 (f32 as tf32) or
+ * 8 (f64). One step always covers 32 bytes of k, two chunks: m16n8k32, m16n8k16, m16n8k8 and
+ * m16n8k4, which have the same accumulator layout. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_MMA_H
 #define FUSEC_CODEGEN_GPU_GEMM_MMA_H
 

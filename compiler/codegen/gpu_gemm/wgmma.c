@@ -1,7 +1,8 @@
-/* GEMMs of f16, bf16, tf32, i8 or u8 by wgmma. See wgmma.h.
+/* GEMMs of f16, bf16, tf32, i8, u8 or 8-bit floats by wgmma. See wgmma.h.
  *
  * Every output is one chain of wgmma steps of 16 from +0, ascending in k, with k padded by zeros.
- * Its bits equal those of mma.c's chain, as measured on an H200. */
+ * Its bits equal those of mma.c's chain, as measured on an H200. Of 8-bit floats there is a chain
+ * for each GEMM_F8_DEPTH elements of k, and mma.c has the same instructions. */
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "codegen/gpu_gemm/im2col.h"
 

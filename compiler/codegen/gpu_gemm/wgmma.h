@@ -49,7 +49,7 @@ struct Wgmma {
     Wgmma *tail; /* the state for narrow tiles, with their width in `sched`; NULL: there are none,
                   * or this is that state */
     Wgmma *wide; /* for the narrow tiles: the state of the wide ones; else NULL */
-    GemmTiles tiles;  /* m counts the rows of all blocks of a cluster together */
+    GemmTiles tiles;         /* m counts the rows of all blocks of a cluster together */
     Dtype left_dtype, dtype; /* of the operands in memory */
     Dtype acc;               /* of the accumulators: f32 or i32 */
     LLVMTypeRef acc_type;
@@ -143,7 +143,7 @@ typedef struct WgmmaLayout {
 
 /* A product of 64 rows of a warpgroup, in steps of k of 32 bytes. */
 typedef struct WgmmaProduct {
-    Dtype dtypes[2]; /* of the lhs and of the rhs */
+    Dtype dtypes[2];                       /* of the lhs and of the rhs */
     uint32_t width, n_steps;               /* columns; steps of k */
     bool begins;                           /* the accumulators begin at +0, whatever they hold */
     WgmmaLayout left, right;               /* of all rows of the tile */

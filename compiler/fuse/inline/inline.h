@@ -106,7 +106,7 @@ typedef struct InlineInput {
     const uint32_t *buffer_of_output;
     const Buffer *buffers;
     bool has_im2col, has_f8_mma, has_cores; /* see FuseOptions */
-    bool has_traces;            /* the kernel has traces; not during a trial */
+    bool has_traces;                        /* the kernel has traces; not during a trial */
     uint32_t max_scalars;
     AskedFacts *asked; /* receives the facts that a trial has asked for; may be NULL */
 } InlineInput;
