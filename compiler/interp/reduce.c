@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <limits.h>
+#include <string.h>
 
 /* Sums. */
 
@@ -21,7 +22,20 @@ static int lowest_bit(double value) {
     return exponent - 53 + shift;
 }
 
-void sum_add_term(SumAcc *sum, double term) {
+/* Whether a finite nonzero number has a set bit whose exponent is less than `bit`. */
+static inline bool has_bit_below(double value, int bit) {
+    enum { FRACTION_BITS = 52, EXPONENT_MASK = 2047, BIAS = 1075 };
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    int exponent = (int)(bits >> FRACTION_BITS) & EXPONENT_MASK;
+    uint64_t one = 1, significand = bits & ((one << FRACTION_BITS) - 1);
+    if (exponent) significand |= one << FRACTION_BITS;
+    int shift = bit + BIAS - (exponent ? exponent : 1);
+    if (bit == INT_MAX || shift > FRACTION_BITS) return true;
+    return shift > 0 && (significand & ((one << shift) - 1)) != 0;
+}
+
+static inline void add_term(SumAcc *sum, double term) {
     if (!isfinite(term)) {
         sum->special += term;
         sum->has_special = true;
@@ -29,13 +43,14 @@ void sum_add_term(SumAcc *sum, double term) {
     }
     double total = sum->hi + term;
     double part = total - sum->hi; /* Knuth's two-sum: hi + term = total + the error, exactly */
-    double error = (sum->hi - (total - part)) + (term - part);
+    sum->lo += (sum->hi - (total - part)) + (term - part);
     sum->hi = total;
-    if (error != 0) sum->lo += error;
     sum->magnitude += fabs(term);
-    if (term == 0) return;
-    int bit = lowest_bit(term);
-    if (bit < sum->least_bit) sum->least_bit = bit;
+    if (term != 0 && has_bit_below(term, sum->least_bit)) sum->least_bit = lowest_bit(term);
+}
+
+void sum_add_term(SumAcc *sum, double term) {
+    add_term(sum, term);
 }
 
 /* Whether every partial sum, in any order, is a number of the compute type. */
@@ -492,23 +507,39 @@ static const double *operand_elems(const Eval *e, const Tensor *arg) {
     return rounded;
 }
 
+/* What all products of a matmul have in common. */
+typedef struct Products {
+    bool is_exact;            /* doubles hold them */
+    double least_a, least_b;  /* normal numbers of operands of 16 bits and less; else 0 */
+    bool is_f8;
+} Products;
+
 static double least_normal(Dtype dtype) {
-    return dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
+    return dtype_bytes(dtype) > 2 ? 0 : dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
+}
+
+/* A product of two f32 has 48 bits, and that of two narrower numbers fewer. */
+static Products products_of(const Eval *e) {
+    Dtype a = e->args[0].dtype, b = e->args[1].dtype;
+    return (Products){.is_exact = !dtype_is_double(a),
+                      .least_a = least_normal(a),
+                      .least_b = least_normal(b),
+                      .is_f8 = dtype_in(a, DTS_STORED)};
 }
 
 /* Tensor cores align products by their operands' exponents, where subnormal operands count as the
  * least exponent, and cut off bits below about 24. This is the amount by which a product is then
  * overestimated. */
-static double excess(const Eval *e, double a, double b, double product) {
-    if (dtype_bytes(e->args[0].dtype) > 2 || product == 0 || !isfinite(product)) return 0;
-    return fmax(fabs(a), least_normal(e->args[0].dtype)) *
-               fmax(fabs(b), least_normal(e->args[1].dtype)) -
-           fabs(product);
+static inline double excess(const Products *p, double a, double b, double product) {
+    double size_a = fabs(a), size_b = fabs(b);
+    if ((size_a >= p->least_a && size_b >= p->least_b) || product == 0 || !isfinite(product))
+        return 0;
+    return fmax(size_a, p->least_a) * fmax(size_b, p->least_b) - fabs(product);
 }
 
 /* The most that they cut off in the step from k on, of `n` products. `sum` is that of the products
  * before, with an error of `before`, and becomes that after the step. */
-static double cut_in_step(const Eval *e, const double *a, const double *b, int64_t n,
+static double cut_in_step(const Products *p, const double *a, const double *b, int64_t n,
                           int64_t b_stride, double before, double *sum) {
     double most = fabs(*sum), after = *sum;
     int least_bit = *sum != 0 ? lowest_bit(*sum) : INT_MAX;
@@ -518,7 +549,7 @@ static double cut_in_step(const Eval *e, const double *a, const double *b, int64
         int bit = lowest_bit(product);
         if (bit < least_bit) least_bit = bit;
         after += product;
-        most = fmax(most, fabs(product) + excess(e, a[k], b[k * b_stride], product));
+        most = fmax(most, fabs(product) + excess(p, a[k], b[k * b_stride], product));
         most = fmax(most, fabs(after));
     }
     *sum = after;
@@ -528,13 +559,13 @@ static double cut_in_step(const Eval *e, const double *a, const double *b, int64
 
 /* The most that they cut off of a dot product of finite elements. Its parts of F8_DEPTH elements
  * are added in f32. */
-static double cut_of_f8(const Eval *e, const double *a, const double *b, int64_t n,
+static double cut_of_f8(const Products *p, const double *a, const double *b, int64_t n,
                         int64_t b_stride) {
     double all = 0;
     for (int64_t part = 0; part < n; part += F8_DEPTH) {
         double cut = 0, sum = 0;
         for (int64_t k = part; k < part + F8_DEPTH && k < n; k += F8_STEP)
-            cut += cut_in_step(e, a + k, b + k * b_stride, n - k < F8_STEP ? n - k : F8_STEP,
+            cut += cut_in_step(p, a + k, b + k * b_stride, n - k < F8_STEP ? n - k : F8_STEP,
                                b_stride, cut, &sum);
         all += cut;
     }
@@ -551,29 +582,48 @@ static void dot_int(const Eval *e, int64_t i, int64_t at_a, int64_t at_b, int64_
     tensor_set_int(e->out, i, (int64_t)total);
 }
 
-/* One element: the dot product of n elements with the given strides. */
-static void dot(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
-                int64_t b_stride) {
-    SumAcc sum = sum_start();
-    bool overflows = false; /* a product overflows f64; a target's fma may not overflow there */
-    for (int64_t k = 0; k < n; k++) {
-        double product = a[k] * b[k * b_stride];
-        overflows = overflows || (isinf(product) && isfinite(a[k]) && isfinite(b[k * b_stride]));
-        sum_add_term(&sum, product);
-        sum.magnitude += excess(e, a[k], b[k * b_stride], product);
-        double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
-        if (rest != 0) sum_add_term(&sum, rest);
-    }
-    if (dtype_in(e->args[0].dtype, DTS_STORED) && !sum.has_special)
-        sum.cut = cut_of_f8(e, a, b, n, b_stride);
+/* A dot product of floats. */
+typedef struct Dot {
+    SumAcc sum;
+    bool overflows; /* a product overflows f64; a target's fma may not overflow there */
+} Dot;
+
+static inline void dot_add(Dot *dot, const Products *p, double a, double b) {
+    double product = a * b;
+    add_term(&dot->sum, product);
+    dot->sum.magnitude += excess(p, a, b, product);
+    if (p->is_exact) return;
+    dot->overflows = dot->overflows || (isinf(product) && isfinite(a) && isfinite(b));
+    double rest = isfinite(product) ? fma(a, b, -product) : 0;
+    if (rest != 0) add_term(&dot->sum, rest);
+}
+
+static void dot_finish(const Eval *e, int64_t i, const Dot *dot, int64_t n) {
     /* Tensor cores truncate where others round; where the result is as wide as the accumulator, no
      * later rounding hides this. */
     bool is_cut = e->node->attrs.precision == PRECISION_TF32 || e->out->dtype != e->args[0].dtype;
-    sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
+    sum_finish(e, i, &dot->sum, is_cut ? 2 * n : n, 1);
     /* Each step loses up to the least subnormal number. */
     double least = dtype_ulp(dtype_compute(e->out->dtype), 0);
-    if (e->bounds && sum.least_bit <= ilogb(least)) e->bounds[i] += (double)n * least;
-    if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;
+    if (e->bounds && dot->sum.least_bit <= ilogb(least)) e->bounds[i] += (double)n * least;
+    if (dot->overflows && e->bounds) e->bounds[i] = INTERP_ANY;
+}
+
+/* Neighbouring elements of a row, which read the rows of `b` together: dot products of n elements.
+ */
+enum { DOTS = 8 };
+static void dots(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
+                 int64_t b_stride, int64_t n_dots) {
+    Products products = products_of(e);
+    Dot all[DOTS];
+    for (int64_t j = 0; j < n_dots; j++) all[j] = (Dot){.sum = sum_start()};
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t j = 0; j < n_dots; j++) dot_add(&all[j], &products, a[k], b[k * b_stride + j]);
+    for (int64_t j = 0; j < n_dots; j++) {
+        if (products.is_f8 && !all[j].sum.has_special)
+            all[j].sum.cut = cut_of_f8(&products, a, b + j, n, b_stride);
+        dot_finish(e, i + j, &all[j], n);
+    }
 }
 
 bool interp_matmul(const Eval *e) {
@@ -592,13 +642,14 @@ bool interp_matmul(const Eval *e) {
     const double *left = operand_elems(e, a), *right = operand_elems(e, b);
     for (int64_t i = 0; m * n > 0 && i < n_batches; i++, walk_next(&walk))
         for (int64_t row = 0; row < m; row++)
-            for (int64_t column = 0; column < n; column++) {
+            for (int64_t column = 0; column < n; column += DOTS) {
                 int64_t at = (i * m + row) * n + column, at_a = walk.offsets[0] + row * k;
-                int64_t at_b = walk.offsets[1] + column;
-                if (dtype_is_int(e->out->dtype))
-                    dot_int(e, at, at_a, at_b, k, n);
-                else
-                    dot(e, at, left + at_a, right + at_b, k, n);
+                int64_t at_b = walk.offsets[1] + column, n_dots = n - column;
+                if (n_dots > DOTS) n_dots = DOTS;
+                if (!dtype_is_int(e->out->dtype))
+                    dots(e, at, left + at_a, right + at_b, k, n, n_dots);
+                for (int64_t j = 0; j < n_dots && dtype_is_int(e->out->dtype); j++)
+                    dot_int(e, at + j, at_a, at_b + j, k, n);
             }
     return true;
 }
