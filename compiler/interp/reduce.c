@@ -13,26 +13,31 @@ static SumAcc sum_start(void) {
     return (SumAcc){.hi = -0.0, .least_bit = INT_MAX};
 }
 
-/* Exponent of the lowest set bit of a finite nonzero number. */
-static int lowest_bit(double value) {
-    int exponent;
-    int64_t significand = (int64_t)ldexp(frexp(fabs(value), &exponent), 53);
-    int shift = 0;
-    for (; (significand & 1) == 0; significand >>= 1) shift++;
-    return exponent - 53 + shift;
+/* A finite number is its significand times 2^exponent, but for the sign. */
+static inline uint64_t significand_of(double value, int *exponent) {
+    enum { FRACTION_BITS = 52, EXPONENT_MASK = 2047, BIAS = 1075 };
+    uint64_t bits, one = 1;
+    memcpy(&bits, &value, sizeof bits);
+    int field = (int)(bits >> FRACTION_BITS) & EXPONENT_MASK;
+    uint64_t fraction = bits & ((one << FRACTION_BITS) - 1);
+    *exponent = (field ? field : 1) - BIAS;
+    return field ? fraction | one << FRACTION_BITS : fraction;
 }
 
 /* Whether a finite nonzero number has a set bit whose exponent is less than `bit`. */
 static inline bool has_bit_below(double value, int bit) {
-    enum { FRACTION_BITS = 52, EXPONENT_MASK = 2047, BIAS = 1075 };
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    int exponent = (int)(bits >> FRACTION_BITS) & EXPONENT_MASK;
-    uint64_t one = 1, significand = bits & ((one << FRACTION_BITS) - 1);
-    if (exponent) significand |= one << FRACTION_BITS;
-    int shift = bit + BIAS - (exponent ? exponent : 1);
-    if (bit == INT_MAX || shift > FRACTION_BITS) return true;
-    return shift > 0 && (significand & ((one << shift) - 1)) != 0;
+    int exponent;
+    uint64_t significand = significand_of(value, &exponent), one = 1;
+    if (exponent >= bit) return false;
+    return bit >= exponent + DBL_MANT_DIG || (significand & ((one << (bit - exponent)) - 1)) != 0;
+}
+
+/* Exponent of the lowest set bit of a finite nonzero number. */
+static int lowest_bit(double value) {
+    int exponent;
+    uint64_t significand = significand_of(value, &exponent);
+    for (; (significand & 1) == 0; significand >>= 1) exponent++;
+    return exponent;
 }
 
 static inline void add_term(SumAcc *sum, double term) {
@@ -509,8 +514,8 @@ static const double *operand_elems(const Eval *e, const Tensor *arg) {
 
 /* What all products of a matmul have in common. */
 typedef struct Products {
-    bool is_exact;            /* doubles hold them */
-    double least_a, least_b;  /* normal numbers of operands of 16 bits and less; else 0 */
+    bool is_exact;           /* doubles hold them */
+    double least_a, least_b; /* normal numbers of operands of 16 bits and less; else 0 */
     bool is_f8;
 } Products;
 

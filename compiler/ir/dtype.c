@@ -110,6 +110,11 @@ static double double_of(uint64_t bits) {
     return value;
 }
 
+static double power_of_2(int exponent) {
+    if (exponent <= -F64_BIAS || exponent > F64_BIAS) return ldexp(1, exponent);
+    return double_of((uint64_t)(exponent + F64_BIAS) << F64_FRACTION_BITS);
+}
+
 /* Rounds to a binary format of `precision` significant bits (the leading one counted), whose normal
  * numbers have exponents from `min_exponent` on.
  *
@@ -212,28 +217,27 @@ static uint64_t float_to_bits(FloatFormat f, double value) {
         return sign | max_field << f.n_fraction_bits | (uint64_t)1 << (f.n_fraction_bits - 1);
     if (isinf(value)) return sign | max_field << f.n_fraction_bits;
     if (value == 0) return sign;
-    int exponent; /* |value| = m * 2^exponent, 0.5 <= m < 1 */
-    double m = frexp(fabs(value), &exponent);
-    int field = exponent - 1 + f.bias;
-    if (field < 1) { /* subnormal: counted in units of the least place */
-        double units = ldexp(m, exponent - 1 + f.bias + (int)f.n_fraction_bits);
-        return sign | (uint64_t)units;
-    }
-    uint64_t fraction = (uint64_t)ldexp(2 * m - 1, (int)f.n_fraction_bits);
-    return sign | (uint64_t)field << f.n_fraction_bits | fraction;
+    uint64_t magnitude = bits_of(fabs(value));
+    int field = (int)(magnitude >> F64_FRACTION_BITS) - F64_BIAS + f.bias;
+    if (field < 1) /* subnormal: counted in units of the least place */
+        return sign | (uint64_t)ldexp(fabs(value), f.bias - 1 + (int)f.n_fraction_bits);
+    uint64_t fraction = magnitude & (((uint64_t)1 << F64_FRACTION_BITS) - 1);
+    return sign | (uint64_t)field << f.n_fraction_bits |
+           fraction >> ((uint32_t)F64_FRACTION_BITS - f.n_fraction_bits);
 }
 
 static double float_from_bits(FloatFormat f, uint64_t bits) {
     uint64_t most = ((uint64_t)1 << f.n_fraction_bits) - 1, fraction = bits & most;
     uint64_t max_field = ((uint64_t)1 << f.n_exponent_bits) - 1;
     uint64_t field = bits >> f.n_fraction_bits & max_field;
-    double sign = bits >> (f.n_fraction_bits + f.n_exponent_bits) & 1 ? -1 : 1;
+    uint64_t is_negative = bits >> (f.n_fraction_bits + f.n_exponent_bits) & 1;
+    double sign = is_negative ? -1 : 1;
     if (field == max_field && !f.has_infinity && fraction == most) return NAN;
     if (field == max_field && f.has_infinity) return fraction ? NAN : sign * INFINITY;
-    int least = 1 - f.bias - (int)f.n_fraction_bits;
-    if (field == 0) return sign * ldexp((double)fraction, least);
-    uint64_t significand = fraction | (uint64_t)1 << f.n_fraction_bits;
-    return sign * ldexp((double)significand, least + (int)field - 1);
+    if (field == 0) return sign * ldexp((double)fraction, 1 - f.bias - (int)f.n_fraction_bits);
+    uint64_t exponent = field + (uint64_t)(F64_BIAS - f.bias);
+    return double_of(is_negative << 63 | exponent << F64_FRACTION_BITS |
+                     fraction << ((uint32_t)F64_FRACTION_BITS - f.n_fraction_bits));
 }
 
 uint64_t dtype_bits(Dtype dtype, double value) {
@@ -323,18 +327,18 @@ bool dtype_widens(Dtype from, Dtype to) {
 
 double dtype_max(Dtype dtype) {
     FloatFormat f = format_of(dtype);
-    double fraction = ldexp(1, -(int)f.n_fraction_bits);
-    if (!f.has_infinity) return ldexp(2 - 2 * fraction, f.bias + 1); /* one fraction is NaN */
-    return ldexp(2 - fraction, f.bias);
+    double fraction = power_of_2(-(int)f.n_fraction_bits);
+    if (!f.has_infinity) return (2 - 2 * fraction) * power_of_2(f.bias + 1); /* one is NaN */
+    return (2 - fraction) * power_of_2(f.bias);
 }
 
 double dtype_ulp(Dtype dtype, double value) {
     FloatFormat f = format_of(dtype);
     int exponent, least = 1 - f.bias; /* exponent of the least normal number */
-    if (isinf(value)) return ldexp(1, f.bias - (int)f.n_fraction_bits);
+    if (isinf(value)) return power_of_2(f.bias - (int)f.n_fraction_bits);
     frexp(value, &exponent);
     if (value == 0 || exponent - 1 < least) exponent = least + 1;
-    return ldexp(1, exponent - 1 - (int)f.n_fraction_bits);
+    return power_of_2(exponent - 1 - (int)f.n_fraction_bits);
 }
 
 double dtype_distance(Dtype dtype, double a, double b) {
