@@ -592,6 +592,20 @@ def _(out, bias, a, b, beta=1, alpha=1):
     return f"{product} + {bias}" if beta == 1 else f"{product} + {bias} * {number(beta)}"
 
 
+@row("scaled_dot_product_attention.default")
+def _(out, q, k, v, mask=None, dropout=0.0, is_causal=False, scale=None, enable_gqa=False):
+    require(not dropout, "dropout draws random numbers; call eval()")
+    args = [f"mask={mask}"] if mask is not None else []
+    args += ["is_causal=true"] if is_causal else []
+    args += [f"scale={number(scale)}"] if scale is not None else []
+    args += ["enable_gqa=true"] if enable_gqa else []
+    result = f"attention({', '.join([str(q), str(k), str(v)] + args)})"
+    if mask is None:
+        return result
+    seen = str(mask) if mask.dtype == "bool" else f"{mask} > -inf"
+    return f"where(any({seen}, axis={mask.rank - 1}, keep=true), {result}, 0)"  # a row without keys
+
+
 @row("convolution.default")
 def _(out, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     word = f"conv{'_transpose' if transposed else ''}{x.rank - 2}d"

@@ -128,6 +128,15 @@ def cases():
     yield "matmul", (lambda a, b: (a @ b.T, torch.bmm(a[None], b.T[None]), F.linear(a, b)), [x, y])
     yield "addmm", (lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2), [floats(3), x, floats(5, 3)])
     yield "attention", (F.scaled_dot_product_attention, [floats(2, 2, 6, 8)] * 3)
+    q, k, v = floats(2, 4, 6, 8), floats(2, 2, 9, 8), floats(2, 2, 9, 7)
+    yield "attention of groups", (
+        lambda a, b, c: F.scaled_dot_product_attention(a, b, c, is_causal=True, scale=0.3, enable_gqa=True), [q, k, v])
+    seen = floats(2, 1, 6, 9) > 0
+    seen[0, 0, 2] = False  # PyTorch gives zeros to a row that sees no key
+    hides = torch.where(seen, floats(2, 1, 6, 9), -torch.inf)
+    yield "attention with a mask", (F.scaled_dot_product_attention, [q[:, :2], k, v, seen])
+    yield "attention with numbers", (F.scaled_dot_product_attention, [q[:, :2], k, v, hides])
+    yield "attention with a matrix", (F.scaled_dot_product_attention, [q[:, :2], k, v, hides[0, 0]])
     yield "conv1d", (F.conv1d, [floats(2, 4, 9), floats(6, 4, 3), floats(6)])
     yield "conv2d", (lambda a, w: F.conv2d(a, w, stride=2, padding=1, groups=2), [image, floats(6, 2, 3, 3)])
     yield "conv2d dilated", (lambda a, w: F.conv2d(a, w, dilation=2), [image, floats(6, 4, 3, 3)])

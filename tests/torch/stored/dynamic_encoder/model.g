@@ -37,35 +37,23 @@ graph model(src: f32[B, T, 16]) -> (native_layer_norm_1_0: f32[B, T, 16]) {
   view_4 = reshape(permute_3, [B, 2, T, 8])
   view_5 = reshape(permute_4, [B, 2, T, 8])
   view_6 = reshape(permute_5, [B, 2, T, 8])
-  mul_65 = view_4 * 0.5946035575013605
-  permute_6 = transpose(view_5, perm=[0, 1, 3, 2])
-  mul_66 = permute_6 * 0.5946035575013605
-  matmul_1 = mul_65 @ mul_66
-  v_softmax = softmax(matmul_1, axis=3)
-  eq_73 = matmul_1 == -inf
-  all_1 = all(eq_73, axis=3, keep=true)
-  full_like = expand(const(0, f32), [B, 2, T, T])
-  where = where(all_1, full_like, v_softmax)
-  matmul_2 = where @ view_6
-  permute_7 = transpose(matmul_2, perm=[2, 0, 1, 3])
-  clone_1 = permute_7
-  permute_8 = transpose(clone_1, perm=[1, 2, 0, 3])
-  permute_9 = transpose(permute_8, perm=[2, 0, 1, 3])
-  view_7 = reshape(permute_9, [(B*T), 16])
-  permute_10 = transpose(self_attn_out_proj_weight, perm=[1, 0])
-  addmm = view_7 @ permute_10 + self_attn_out_proj_bias
+  scaled_dot_product_attention = attention(view_4, view_5, view_6)
+  permute_6 = transpose(scaled_dot_product_attention, perm=[2, 0, 1, 3])
+  view_7 = reshape(permute_6, [(B*T), 16])
+  permute_7 = transpose(self_attn_out_proj_weight, perm=[1, 0])
+  addmm = view_7 @ permute_7 + self_attn_out_proj_bias
   view_8 = reshape(addmm, [T, B, 16])
-  permute_11 = transpose(view_8, perm=[1, 0, 2])
-  add_1 = src + permute_11
+  permute_8 = transpose(view_8, perm=[1, 0, 2])
+  add_1 = src + permute_8
   native_layer_norm_0 = layernorm(add_1, norm1_weight, norm1_bias, axis=2, eps=1e-05)
   view_9 = reshape(native_layer_norm_0, [(B*T), 16])
-  permute_12 = transpose(linear1_weight, perm=[1, 0])
-  addmm_1 = view_9 @ permute_12 + linear1_bias
+  permute_9 = transpose(linear1_weight, perm=[1, 0])
+  addmm_1 = view_9 @ permute_9 + linear1_bias
   v_unsafe_view = reshape(addmm_1, [B, T, 32])
   relu = relu(v_unsafe_view)
   view_10 = reshape(relu, [(B*T), 32])
-  permute_13 = transpose(linear2_weight, perm=[1, 0])
-  addmm_2 = view_10 @ permute_13 + linear2_bias
+  permute_10 = transpose(linear2_weight, perm=[1, 0])
+  addmm_2 = view_10 @ permute_10 + linear2_bias
   v_unsafe_view_1 = reshape(addmm_2, [B, T, 16])
   add_2 = native_layer_norm_0 + v_unsafe_view_1
   native_layer_norm_1_0 = layernorm(add_2, norm2_weight, norm2_bias, axis=2, eps=1e-05)
