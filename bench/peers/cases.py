@@ -67,6 +67,7 @@ class Workload:
     tolerance: float = 1e-2  # of the norm of the difference, over the norm of the reference
     target: Optional[float] = None  # at least: the best peer's time over ours
     share: Optional[float] = None  # at least: of what the best stream allows
+    ptx_ms: float = 100.0  # source to PTX at most
     peers: tuple = PEERS  # the others are not asked
 
 

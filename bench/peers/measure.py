@@ -171,7 +171,8 @@ class Row:
             timing.release()
         return {"name": self.workload.name, "bytes": case.n_bytes(), "flops": case.flops,
                 "unit": case.unit, "target": self.workload.target,
-                "target_share": self.workload.share, "entries": self.entries,
+                "target_share": self.workload.share,
+                "target_ptx_ms": self.workload.ptx_ms, "entries": self.entries,
                 "failures": self.failures, "refused": self.refused, "skipped": self.skipped}
 
 

@@ -18,6 +18,7 @@ import time
 sys.dont_write_bytecode = True  # the sources stay as they are
 
 import fusert  # noqa: E402
+import networks  # noqa: E402
 import workloads  # noqa: E402
 from cases import PEERS  # noqa: E402
 
@@ -91,9 +92,9 @@ def compile_only(libraries, chosen, options):
         for layout in workload.layouts:
             if layout and layout not in options.layouts:
                 continue
-            source, name = workload.build(layout).source, f"{workload.name} {layout}".strip()
+            name = f"{workload.name} {layout}".strip()
             try:
-                times = []
+                source, times = workload.build(layout).source, []
                 for _ in range(3):
                     begin = time.perf_counter()
                     artifact = libraries.compile(source, options.target or "sm_90a", "workload.g")
@@ -101,6 +102,8 @@ def compile_only(libraries, chosen, options):
                 if options.keep:
                     keep(options.keep, name, source, artifact)
                 print(f"{name:34} {min(times):8.1f} ms {len(artifact):9} bytes", flush=True)
+            except ImportError as error:
+                print(f"{name:34} left out: {error}", flush=True)
             except fusert.Error as error:
                 n_failed += 1
                 print(f"{name:34} FAILED {str(error).splitlines()[0]}\n{source}", flush=True)
@@ -125,7 +128,7 @@ def main(argv):
     options = parse(argv)
     options.deadline = time.monotonic() + options.budget_seconds if options.budget_seconds \
         else float("inf")
-    chosen = [w for w in workloads.TABLE if re.search(options.filter, w.name)]
+    chosen = [w for w in workloads.TABLE + networks.TABLE if re.search(options.filter, w.name)]
     if options.list:
         for workload in chosen:
             print(workload.name)
