@@ -9,6 +9,7 @@
 #include "schedule/scheduler.h"
 #include "base/arith.h"
 #include "machine/tuning.h"
+#include "template/cpu_pack.h"
 
 enum { WIDE_VECTOR_BYTES = 64 };
 
@@ -29,19 +30,6 @@ static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
     return (uint32_t)min_i64(most, ceil_div(ceil_div(extent, n_parts), step) * step);
 }
 
-/* Every row takes a register per vector, each vector takes one more, and the broadcast element
- * one. */
-static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
-    uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
-    uint32_t most_rows =
-        vector_bytes == WIDE_VECTOR_BYTES ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
-    Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
-    while (tile.vectors < SCHED_CPU_MOST_VECTORS &&
-           (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
-        tile.vectors++;
-    return tile;
-}
-
 typedef struct Gemm {
     const Kernel *kernel;
     DimTab *dims;
@@ -49,8 +37,25 @@ typedef struct Gemm {
     ScalarId column_operand;
     uint32_t acc_bytes, vector_bytes, lanes;
     bool is_transposed;
+    bool leaves_rows, leaves_columns; /* they are not packed */
     GemmLaunch launch;
 } Gemm;
+
+/* Every row takes a register per vector, each vector takes one more, and the broadcast element
+ * one. Rows that are not packed have a pointer each. */
+static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
+    bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
+    bool has_one_vector = dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
+    uint32_t n_registers = is_wide ? 32 : 16;
+    uint32_t most_rows = is_wide ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
+    if (gemm->leaves_rows)
+        most_rows = is_wide || has_one_vector ? SCHED_CPU_POINTER_ROWS : SCHED_CPU_LOW_TILE_ROWS;
+    Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
+    while (tile.vectors < SCHED_CPU_MOST_VECTORS &&
+           (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
+        tile.vectors++;
+    return tile;
+}
 
 typedef struct Block {
     uint32_t rows, columns;
@@ -69,7 +74,7 @@ static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, Block block, Bl
 /* A register tile for at most this many rows. */
 static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
-    Tile tile = choose_tile(n_rows, gemm->vector_bytes);
+    Tile tile = choose_tile(gemm, n_rows);
     while (tile.vectors > 1 && (int64_t)(tile.vectors - 1) * gemm->lanes >= n_columns)
         tile.vectors--;
     return tile;
@@ -87,9 +92,14 @@ static int64_t most_columns(const Gemm *gemm) {
 }
 
 /* The most elements of k per block: packed columns have a fixed amount of memory, whatever their
- * number. */
+ * number. An operand that is not packed comes from memory again in each block of k, so blocks are
+ * as long as that memory allows. */
 static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
     int64_t most = SCHED_CPU_DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
+    if (gemm->leaves_columns)
+        return SCHED_CPU_ROWS_BYTES / gemm->acc_bytes /
+               choose_fitting_tile(gemm, dim_hi(gemm->dims, gemm->rows)).rows;
+    if (gemm->leaves_rows && gemm->launch.n_gemms == 1) return room / columns;
     return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
 }
 
@@ -185,7 +195,7 @@ static void add_few_rows(const Gemm *gemm, Candidates *list) {
     int64_t most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
     uint32_t n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
-    if (!has_panels && !can_stream(gemm)) return;
+    if (!has_panels && (gemm->leaves_columns || !can_stream(gemm))) return;
     for (uint32_t i = 0; i < n_bounds; i++) {
         Variant *variant = candidate_at_most(list, gemm->rows, bounds[i]);
         if (!variant) continue;
@@ -218,12 +228,14 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
                  .vector_bytes = target->vector_bytes,
                  .launch = {.n_gemms = 1}};
     gemm.lanes = gemm.vector_bytes / gemm.acc_bytes;
-    if (dim_hi(dims, n) < gemm.lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
+    if (cpu_pack_transposes(kernel, gemm.lanes)) {
         gemm.is_transposed = true;
         gemm.rows = n;
         gemm.columns = m;
         gemm.column_operand = reduce->lhs;
     }
+    gemm.leaves_rows = cpu_pack_leaves_rows(kernel, gemm.is_transposed);
+    gemm.leaves_columns = cpu_pack_leaves_columns(kernel, gemm.is_transposed);
     return gemm;
 }
 

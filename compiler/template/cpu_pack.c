@@ -4,6 +4,69 @@
 #include "machine/tuning.h"
 #include "plan/access.h"
 
+/* Whether the address is a sum of what k adds and of what the other axes add. */
+static bool is_sum(const IndexTab *tab, IndexId address, uint32_t k) {
+    IndexExpr expr = index_expr(tab, address);
+    uint32_t own = 1u << k;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        uint32_t axes = index_atom(tab, expr.terms[i].atom).axes;
+        if ((axes & own) && axes != own) return false;
+    }
+    return index_axes(tab, address) & own;
+}
+
+/* Whether the value is an element of memory whose address is such a sum. */
+static bool has_sum(const Kernel *kernel, ScalarId value) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Scalar *load = scalar_get(kernel->scalars, value);
+    return load->kind == SCALAR_LOAD && !load->guard &&
+           load->dtype == kernel->reduces.data[0].acc && !index_is_gathered(tab, load->index) &&
+           is_sum(tab, load->index, gemm_axis_k(kernel));
+}
+
+/* Steps of k at equal distances are packed quickly, unless rows are apart too. */
+static bool leaves_rows(const Kernel *kernel, ScalarId value, uint32_t axis) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    if (!has_sum(kernel, value)) return false;
+    IndexId address = scalar_get(kernel->scalars, value)->index;
+    DimId stride;
+    if (!index_stride(tab, address, gemm_axis_k(kernel), &stride)) return true;
+    int64_t apart = index_stride_const(tab, address, axis);
+    bool is_along_k = index_stride_const(tab, address, gemm_axis_k(kernel)) == 1;
+    return !is_along_k && apart > 1 && apart <= INDEX_NEAR_STRIDE;
+}
+
+static bool leaves_columns(const Kernel *kernel, ScalarId value, uint32_t axis) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    if (!has_sum(kernel, value)) return false;
+    IndexId address = scalar_get(kernel->scalars, value)->index;
+    DimId stride;
+    return !index_stride(tab, address, gemm_axis_k(kernel), &stride) &&
+           index_lane_motion(tab, address, axis, INDEX_ANY_START) == LANES_CONTIGUOUS;
+}
+
+bool cpu_pack_transposes(const Kernel *kernel, uint32_t lanes) {
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    uint32_t m = gemm_axis_m(kernel);
+    int64_t n_rows = dim_hi(dims, kernel_axis_extent(kernel, m));
+    int64_t n_columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
+    ScalarId left = kernel->reduces.data[0].lhs;
+    bool needs_vectors = leaves_columns(kernel, left, m) || !leaves_rows(kernel, left, m);
+    return n_columns < lanes && n_rows > n_columns && needs_vectors;
+}
+
+bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    return is_transposed ? leaves_rows(kernel, reduce->rhs, gemm_axis_n(kernel))
+                         : leaves_rows(kernel, reduce->lhs, gemm_axis_m(kernel));
+}
+
+bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    return is_transposed ? leaves_columns(kernel, reduce->lhs, gemm_axis_m(kernel))
+                         : leaves_columns(kernel, reduce->rhs, gemm_axis_n(kernel));
+}
+
 static CpuPack pack_singles(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis) {
     bool is_strided = kernel_is_strided(arena, kernel, value, axis);
     return (CpuPack){.way = is_strided ? PACK_STRIDED : PACK_SINGLES};
@@ -21,8 +84,9 @@ static bool pack_along_k(Arena *arena, const Kernel *kernel, ScalarId value, uin
 }
 
 CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                      uint32_t lanes) {
+                      uint32_t lanes, bool must) {
     CpuPack pack;
+    if (!must && leaves_rows(kernel, value, axis)) return (CpuPack){.way = PACK_NONE};
     if (pack_along_k(arena, kernel, value, lanes, &pack)) return pack;
     if (kernel_is_smooth(arena, kernel, value, axis, INDEX_ANY_START))
         return (CpuPack){.way = PACK_OWN_AXIS};
@@ -30,8 +94,9 @@ CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32
 }
 
 CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                         uint32_t lanes) {
+                         uint32_t lanes, bool must) {
     CpuPack pack;
+    if (!must && leaves_columns(kernel, value, axis)) return (CpuPack){.way = PACK_NONE};
     if (lanes == 1 || kernel_is_smooth(arena, kernel, value, axis, lanes))
         return (CpuPack){.way = PACK_OWN_AXIS};
     if (pack_along_k(arena, kernel, value, lanes, &pack)) return pack;

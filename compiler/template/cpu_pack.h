@@ -1,5 +1,5 @@
 /* How a CPU packs an operand of a GEMM: in vectors along the one of its two axes that is contiguous
- * in memory. */
+ * in memory. Or the register tile reads the operand where it is. */
 #ifndef FUSEC_TEMPLATE_CPU_PACK_H
 #define FUSEC_TEMPLATE_CPU_PACK_H
 
@@ -7,8 +7,19 @@
 
 /* Elements that are contiguous along neither axis are loaded one by one: of rows along k, of
  * columns along their own axis. PACK_STRIDED: at equal distances; PACK_SINGLES: each index
- * divides. */
-typedef enum { PACK_OWN_AXIS, PACK_K, PACK_RUNS_OF_K, PACK_STRIDED, PACK_SINGLES } PackWay;
+ * divides.
+ *
+ * PACK_NONE: windows over an image without guards. The address of an element is what k adds to what
+ * the other axes add, so a register tile adds an offset from a table to a pointer per row, and
+ * packing would only copy each pixel once for each window that it is in. */
+typedef enum {
+    PACK_OWN_AXIS,
+    PACK_K,
+    PACK_RUNS_OF_K,
+    PACK_STRIDED,
+    PACK_SINGLES,
+    PACK_NONE
+} PackWay;
 
 typedef struct CpuPack {
     PackWay way;
@@ -16,19 +27,26 @@ typedef struct CpuPack {
 } CpuPack;
 
 /* Of the operand that the register tile reads element by element: panels begin at any row. `axis`
- * is the operand's own, m or n. */
+ * is the operand's own, m or n. `must`: the operand is packed in any case. */
 CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                      uint32_t lanes);
+                      uint32_t lanes, bool must);
 /* Of the operand whose vectors the register tile reads: panels begin at multiples of the lanes. */
 CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                         uint32_t lanes);
+                         uint32_t lanes, bool must);
+
+/* Whether the register tile is transposed, where vectors have so many lanes: its vectors lie along
+ * m. */
+bool cpu_pack_transposes(const Kernel *kernel, uint32_t lanes);
+/* Whether the tile's rows or columns are read where they are. */
+bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed);
+bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed);
 
 /* Whether elements are loaded one by one. */
 static inline bool cpu_pack_is_single(CpuPack pack) {
     return pack.way == PACK_STRIDED || pack.way == PACK_SINGLES;
 }
 
-/* Whether the register tile is transposed, so that the rows are those of the rhs. */
+/* Whether the register tile of a schedule is transposed, so that the rows are those of the rhs. */
 static inline bool cpu_pack_is_transposed(const Sched *sched) {
     return sched->cpu_gemm.register_n % sched->lanes != 0;
 }

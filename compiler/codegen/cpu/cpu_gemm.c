@@ -90,9 +90,11 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
     int64_t n_partials = partial_rows * gemm->block_columns;
     gemm->rows = first->rows;
     gemm->columns = first->columns;
-    if (!shares_rows(gemm, first))
+    bool has_rows = gemm->row.pack.way != PACK_NONE,
+         has_columns = gemm->column.pack.way != PACK_NONE;
+    if (has_rows && !shares_rows(gemm, first))
         gemm->rows = cpu_array_new(lower, gemm->acc, false, gemm_row_panel_elems(gemm)).values;
-    if (!shares_columns(gemm, first) && !gemm->is_streamed && !gemm->has_panels)
+    if (has_columns && !shares_columns(gemm, first) && !gemm->is_streamed && !gemm->has_panels)
         gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
     gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
     gemm_make_offsets(gemm);

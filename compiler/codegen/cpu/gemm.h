@@ -19,8 +19,9 @@ typedef struct GemmOperand {
     CpuPack pack;
     PointPiece piece; /* of k that is packed */
     CpuSpan span;     /* of k: the piece, as far as it is in the block of k */
-    Val offsets;      /* of a load in runs: array [depth] of what k adds to its address, where a
-                       * vector begins in the block of k; NULL: each vector computes its address */
+    Val offsets; /* see gemm_offsets.c: what k adds to the address, where a vector begins in the
+                  * block of k, or at each k; NULL: each vector computes its address */
+    bool has_all_offsets; /* of all of K */
 } GemmOperand;
 
 typedef struct Gemm {
@@ -67,9 +68,22 @@ Gemm gemm_new(Lower *lower);
 void gemm_choose_layout(Gemm *gemm);
 /* The number of elements of a packed panel of rows. */
 int64_t gemm_row_panel_elems(const Gemm *gemm);
-/* Allocates the operands' offsets, and sets them for the block of k. */
+/* Allocates the operands' offsets, and sets those of all of K. */
 void gemm_make_offsets(Gemm *gemm);
+/* Sets those of the block of k. */
 void gemm_find_offsets(Gemm *gemm);
+/* The address of the offsets of the block of k. */
+Val gemm_block_offsets(const Gemm *gemm, const GemmOperand *operand);
+/* What the point's other axes add to the operand's address: the address with k 0, less what offsets
+ * have too. */
+Val gemm_offsets_base(const Gemm *gemm, const GemmOperand *operand, const Point *point);
+/* The pointer to which the offsets of an operand that is not packed are added, at row or column
+ * `at`. */
+Val gemm_place(const Gemm *gemm, const GemmOperand *operand, Val at);
+/* The operand's elements at step `at` of k and after it, where the other axes add `base`. */
+Val gemm_offset_lanes(const Gemm *gemm, const GemmOperand *operand, Val base, Val at, Val mask);
+/* Steps through the piece of k in vectors that do not leave a run of the operand. */
+void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *step, void *user);
 /* Packs the block of k, [k_begin, + n_k), of the panel's rows or of the unit's columns. Rows and
  * columns past the edge get copies or zeros; no result depends on them. */
 void gemm_pack_rows(Gemm *gemm);

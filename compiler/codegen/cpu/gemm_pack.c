@@ -59,8 +59,10 @@ void gemm_choose_layout(Gemm *gemm) {
     const Lower *lower = gemm->lower;
     GemmOperand *row = &gemm->row, *column = &gemm->column;
     Arena *arena = lower->k->arena;
-    row->pack = cpu_pack_rows(arena, lower->kernel, row->value, row->axis, gemm->lanes);
-    column->pack = cpu_pack_columns(arena, lower->kernel, column->value, column->axis, gemm->lanes);
+    bool must = gemm->is_streamed;
+    row->pack = cpu_pack_rows(arena, lower->kernel, row->value, row->axis, gemm->lanes, must);
+    column->pack =
+        cpu_pack_columns(arena, lower->kernel, column->value, column->axis, gemm->lanes, must);
     if (gemm->is_streamed && column->pack.way == PACK_RUNS_OF_K)
         column->pack =
             (CpuPack){.way = PACK_OWN_AXIS}; /* its vectors begin at multiples of lanes */
@@ -128,8 +130,7 @@ static void each_piece(Gemm *gemm, GemmOperand *operand, void (*pack)(Gemm *gemm
     cpu_each_piece(gemm->lower, &cuts, (CpuSpan){gemm->k_begin, gemm->n_k}, pack_piece, &pieces);
 }
 
-/* Steps through the piece of k in vectors that do not leave a run of the operand. */
-static void each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *step, void *user) {
+void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *step, void *user) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     bool is_whole = !operand->piece.is_any && cpu_is_multiple(lower, gemm->k_extent, gemm->lanes);
@@ -150,94 +151,11 @@ static void each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *s
     loop_end(k, &loop);
 }
 
-/* Offsets. A run is shorter than the code that finds its address, which divides k by the extents of
- * the windows. Where the address is a sum of what k adds and of what the other axes add, the former
- * is computed once for a block of k. */
-
-static bool has_offsets(const Gemm *gemm, const GemmOperand *operand) {
-    const ScalarTab *scalars = gemm->lower->kernel->scalars;
-    const IndexTab *tab = scalartab_indices(scalars);
-    const Scalar *load = scalar_get(scalars, operand->value);
-    if (!operand->pack.run || !gemm_operand_is_plain(gemm, operand) || load->guard) return false;
-    IndexExpr expr = index_expr(tab, load->index);
-    bool is_sum = true;
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        uint32_t axes = index_atom(tab, expr.terms[i].atom).axes, own = 1u << gemm->k_axis;
-        is_sum = is_sum && (!(axes & own) || axes == own);
-    }
-    return is_sum;
-}
-
-void gemm_make_offsets(Gemm *gemm) {
-    Lower *lower = gemm->lower;
-    GemmOperand *operands[2] = {&gemm->row, gemm->has_panels ? NULL : &gemm->column};
-    for (int i = 0; i < 2; i++)
-        if (operands[i] && has_offsets(gemm, operands[i]))
-            operands[i]->offsets = cpu_array_new(lower, DT_I64, false, gemm->depth).values;
-}
-
-/* The address (i64) at a point. */
-static Val address_at(const Gemm *gemm, const GemmOperand *operand, Point *point) {
-    const Codegen *k = gemm->lower->k;
-    const Scalar *load = scalar_get(gemm->lower->kernel->scalars, operand->value);
-    return k_index_cast(k, point_index(point, load->index), k->i64);
-}
-
-static Val offset_place(const Gemm *gemm, const GemmOperand *operand, Val at_k) {
-    const Codegen *k = gemm->lower->k;
-    return k_gep(k, k->i64, operand->offsets, k_sub(k, at_k, gemm->k_begin));
-}
-
-typedef struct Offsets {
-    Gemm *gemm;
-    GemmOperand *operand;
-} Offsets;
-
-static void offset_step(void *user, Val at, Val mask) {
-    (void)mask;
-    const Offsets *offsets = user;
-    const Gemm *gemm = offsets->gemm;
-    Lower *lower = gemm->lower;
-    Point point = point_new(lower, 1);
-    for (uint32_t axis = 0; axis < lower->kernel->first_reduced; axis++)
-        point.axis[axis] = lower_index_const(lower, 0);
-    point.axis[gemm->k_axis] = at;
-    Val address = address_at(gemm, offsets->operand, &point);
-    k_store_aligned(lower->k, address, offset_place(gemm, offsets->operand, at), 8);
-}
-
-/* What the point's other axes add: its address with k 0, less what offsets have too. */
-static Val offsets_base(const Gemm *gemm, const GemmOperand *operand, const Point *point) {
-    Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    const ScalarTab *scalars = lower->kernel->scalars;
-    const Scalar *load = scalar_get(scalars, operand->value);
-    Point first = point_inside(point);
-    first.axis[gemm->k_axis] = lower_index_const(lower, 0);
-    Val address = address_at(gemm, operand, &first);
-    DimId constant = index_expr(scalartab_indices(scalars), load->index).offset;
-    return k_sub(k, address, lower_dim64(lower, constant));
-}
-
-/* The elements at `at` and after it, where the other axes add `base`. */
-static Val lanes_at_offset(const Gemm *gemm, const GemmOperand *operand, Val base, Val at,
-                           Val mask) {
-    const Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
-    uint32_t arg = lower_arg(lower, load->buffer);
-    Val offset = k_load(k, k->i64, offset_place(gemm, operand, at));
-    LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
-    Val pointer = k_gep(k, one, k_gep(k, one, lower->pointers[arg], base), offset);
-    Val values = point_load_lanes(lower, arg, operand->dtype, gemm->lanes, pointer, mask);
-    return convert_value(k, values, operand->dtype, gemm->acc);
-}
-
 /* Rows. */
 
 typedef struct PackRow {
     Gemm *gemm;
-    Val base;          /* see offsets_base, or NULL */
+    Val base;          /* see gemm_offsets_base, or NULL */
     Point point, next; /* of the row, and of the row that is packed into its place next */
     Val packed;        /* address of the row's element at k_begin */
 } PackRow;
@@ -249,7 +167,7 @@ static void pack_row_step(void *user, Val at, Val mask) {
     point.mask = mask;
     point.axis[gemm->k_axis] = at;
     Val at_k = k_sub(gemm->lower->k, at, gemm->k_begin);
-    Val values = pack->base ? lanes_at_offset(gemm, &gemm->row, pack->base, at, mask)
+    Val values = pack->base ? gemm_offset_lanes(gemm, &gemm->row, pack->base, at, mask)
                             : gemm_operand_lanes(gemm, &gemm->row, &point);
     Val to = gemm_element(gemm, pack->packed, at_k);
     if (gemm->row.pack.run || gemm->row.piece.is_any)
@@ -269,11 +187,11 @@ static void pack_rows_along_k(Gemm *gemm) {
     PackRow pack = {.gemm = gemm, .point = gemm_operand_point(gemm, &gemm->row)};
     Val row = k_add(k, gemm->panel_begin, loop.index);
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
-    if (gemm->row.offsets) pack.base = offsets_base(gemm, &gemm->row, &pack.point);
+    if (gemm->row.offsets) pack.base = gemm_offsets_base(gemm, &gemm->row, &pack.point);
     pack.next = point_inside(&pack.point);
     pack.next.axis[gemm->row.axis] = k_addi(k, row, gemm->n_tile_rows);
     pack.packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
-    each_k_step(gemm, &gemm->row, pack_row_step, &pack);
+    gemm_each_k_step(gemm, &gemm->row, pack_row_step, &pack);
     loop_end(k, &loop);
 }
 
@@ -309,17 +227,8 @@ static void pack_rows(Gemm *gemm) {
         pack_rows_along_rows(gemm);
 }
 
-void gemm_find_offsets(Gemm *gemm) {
-    GemmOperand *operands[2] = {&gemm->row, &gemm->column};
-    for (int i = 0; i < 2; i++) {
-        if (!operands[i]->offsets) continue;
-        Offsets offsets = {gemm, operands[i]};
-        operands[i]->span = (CpuSpan){gemm->k_begin, gemm->n_k};
-        each_k_step(gemm, operands[i], offset_step, &offsets);
-    }
-}
-
 void gemm_pack_rows(Gemm *gemm) {
+    if (gemm->row.pack.way == PACK_NONE) return;
     each_piece(gemm, &gemm->row, pack_rows);
     if (gemm->has_pairs) gemm_pair_rows(gemm);
 }
@@ -375,7 +284,7 @@ typedef struct PackSquare {
     Val offset; /* of the first column in the unit */
     Val packed; /* address of its element at k_begin */
     Val square; /* scratch [lanes,lanes] */
-    Val bases;  /* [lanes]: see offsets_base; or NULL */
+    Val bases;  /* [lanes]: see gemm_offsets_base; or NULL */
 } PackSquare;
 
 /* A transpose in log2(lanes) stages: stage s swaps bit s of the vector number with bit s of the
@@ -416,7 +325,7 @@ static void find_bases(const PackSquare *pack) {
     const Codegen *k = gemm->lower->k;
     Loop loop = loop_over(k, lower_index_const(gemm->lower, gemm->lanes), 1);
     Point point = square_point(pack, loop.index);
-    Val base = offsets_base(gemm, &gemm->column, &point);
+    Val base = gemm_offsets_base(gemm, &gemm->column, &point);
     k_store_aligned(k, base, k_gep(k, k->i64, pack->bases, loop.index), 8);
     loop_end(k, &loop);
 }
@@ -431,7 +340,7 @@ static void pack_square_step(void *user, Val at, Val mask) {
     Val values;
     if (pack->bases) {
         Val base = k_load(k, k->i64, k_gep(k, k->i64, pack->bases, loop.index));
-        values = lanes_at_offset(gemm, &gemm->column, base, at, mask);
+        values = gemm_offset_lanes(gemm, &gemm->column, base, at, mask);
     } else {
         Point point = square_point(pack, loop.index);
         point.axis[gemm->k_axis] = at;
@@ -469,7 +378,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     Val at = k_add(k, k_muli(k, panel, gemm->panel_depth), in_panel);
     pack.packed = gemm_element(gemm, gemm->columns, at);
     if (pack.bases) find_bases(&pack);
-    each_k_step(gemm, &gemm->column, pack_square_step, &pack);
+    gemm_each_k_step(gemm, &gemm->column, pack_square_step, &pack);
     loop_end(k, &loop);
 }
 
@@ -481,6 +390,7 @@ static void pack_columns(Gemm *gemm) {
 }
 
 void gemm_pack_columns(Gemm *gemm) {
+    if (gemm->column.pack.way == PACK_NONE) return;
     each_piece(gemm, &gemm->column, pack_columns);
     if (gemm->has_pairs) gemm_pair_columns(gemm);
 }

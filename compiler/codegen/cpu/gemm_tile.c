@@ -10,11 +10,17 @@
 enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4 };
 
 /* The loop-carried values: the accumulators, with vector v of row r at r * n_vectors + v, then the
- * pointers to both panels, then the prefetch pointer if n_ahead is not 0. */
+ * pointers to both panels, or to the offsets of an operand that is not packed, then the prefetch
+ * pointer if n_ahead is not 0. */
 typedef struct Tile {
+    Val *
+        rows; /* per row of an operand that is not packed: the pointer to which offsets are added */
+    Val columns; /* the same of the columns */
+    Val *masks;  /* per vector of such columns: the lanes that exist; NULL: all do */
     Val *values;
     uint32_t n_accs;
-    uint32_t n_ahead; /* cache lines prefetched per iteration */
+    Val n_steps, n_even; /* of the block of k: all, and those of whole iterations */
+    uint32_t n_ahead;    /* cache lines prefetched per iteration */
 } Tile;
 
 static Val offset(const Gemm *gemm, Val base, int64_t elems) {
@@ -98,21 +104,59 @@ static Val column_vector(const Gemm *gemm, Val columns, uint32_t v, bool has_sec
     return gemm_pair(gemm, first, second);
 }
 
+static bool has_rows(const Gemm *gemm) {
+    return gemm->row.pack.way != PACK_NONE;
+}
+
+static bool has_columns(const Gemm *gemm) {
+    return gemm->column.pack.way != PACK_NONE;
+}
+
+/* The element or vector of an operand that is not packed: `step` steps after its pointer to the
+ * offsets, `at` elements from `place`. */
+static Val load_placed(const Gemm *gemm, const GemmOperand *operand, Val place, Val offsets,
+                       uint32_t step, int64_t at, uint32_t lanes, Val mask) {
+    const Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
+    LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
+    Val offset = k_load(k, k->i64, k_gep(k, k->i64, offsets, k_int(k->i64, step)));
+    Val pointer = k_gep(k, one, k_gep(k, one, place, offset), k_int(k->i64, at));
+    uint32_t arg = lower_arg(lower, load->buffer);
+    Val value = point_load_lanes(lower, arg, operand->dtype, lanes, pointer, mask);
+    return convert_value(k, value, operand->dtype, gemm->acc);
+}
+
+/* Element (r, step) of the rows. */
+static Val row_element(const Gemm *gemm, const Tile *tile, uint32_t r, uint32_t step) {
+    const Codegen *k = gemm->lower->k;
+    Val rows = tile->values[tile->n_accs];
+    if (!has_rows(gemm))
+        return load_placed(gemm, &gemm->row, tile->rows[r], rows, step, 0, 1, NULL);
+    int64_t at = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
+    return k_load(k, k_value_type(k, gemm->acc, 1), offset(gemm, rows, at));
+}
+
+static void load_columns(const Gemm *gemm, const Tile *tile, uint32_t step, bool has_second,
+                         Val *vectors) {
+    Val columns = tile->values[tile->n_accs + 1];
+    if (has_columns(gemm))
+        columns = panel_offset(gemm, columns, (int64_t)step * step_columns(gemm));
+    for (uint32_t v = 0; v < gemm->n_vectors; v++)
+        vectors[v] = has_columns(gemm) ? column_vector(gemm, columns, v, has_second)
+                                       : load_placed(gemm, &gemm->column, tile->columns, columns,
+                                                     step, (int64_t)v * gemm->lanes, gemm->lanes,
+                                                     tile->masks ? tile->masks[v] : NULL);
+    if (has_columns(gemm)) prefetch_columns(gemm, columns);
+}
+
 /* Emits one step of the loop, `step` steps after the pointers: a step of k, or a pair. */
 static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step, bool has_second) {
     const Codegen *k = gemm->lower->k;
-    LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
-    Val rows = tile->values[tile->n_accs];
-    Val columns =
-        panel_offset(gemm, tile->values[tile->n_accs + 1], (int64_t)step * step_columns(gemm));
     Val *vectors = arena_array(k->arena, Val, gemm->n_vectors);
-    for (uint32_t v = 0; v < gemm->n_vectors; v++)
-        vectors[v] = column_vector(gemm, columns, v, has_second);
-    prefetch_columns(gemm, columns);
+    load_columns(gemm, tile, step, has_second, vectors);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++) {
-        int64_t at = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
-        Val one = k_load(k, type, offset(gemm, rows, at));
-        Val all = k_splat(k, one, gemm->lanes);
+        Val all = k_splat(k, row_element(gemm, tile, r, step), gemm->lanes);
         for (uint32_t v = 0; v < gemm->n_vectors; v++) {
             Val *acc = &tile->values[r * gemm->n_vectors + v];
             *acc = gemm->has_pairs ? gemm_add_pairs(gemm, all, vectors[v], *acc)
@@ -134,8 +178,12 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
         gemm_prefetch(gemm, pointers[2], 2);
         pointers[2] = panel_offset(gemm, pointers[2], line_elems(gemm));
     }
-    pointers[0] = offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride);
-    pointers[1] = panel_offset(gemm, pointers[1], (int64_t)unroll * step_columns(gemm));
+    Val steps = k_int(k->i64, unroll);
+    pointers[0] = has_rows(gemm) ? offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride)
+                                 : k_gep(k, k->i64, pointers[0], steps);
+    pointers[1] = has_columns(gemm)
+                      ? panel_offset(gemm, pointers[1], (int64_t)unroll * step_columns(gemm))
+                      : k_gep(k, k->i64, pointers[1], steps);
     loop_end(k, &loop);
 }
 
@@ -173,28 +221,79 @@ static Val tile_begin(const Gemm *gemm, Val column) {
     return k_add(k, k_mul(k, k_sub(k, column, in_panel), depth), in_panel);
 }
 
-void gemm_tiles(Gemm *gemm) {
+/* The rows of the panel where they are; those past the edge are the last one. */
+static Val *place_rows(const Gemm *gemm) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    if (has_rows(gemm)) return NULL;
+    Val *places = arena_array(k->arena, Val, gemm->n_tile_rows);
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++) {
+        Val row = gemm_clamp(lower, k_addi(k, gemm->panel_begin, r), gemm->row.extent);
+        places[r] = gemm_place(gemm, &gemm->row, row);
+    }
+    return places;
+}
+
+/* Sets the pointers at the beginning of the block of k, `column` columns into the unit. */
+static void place_tile(const Gemm *gemm, Tile *tile, Val column) {
+    const Codegen *k = gemm->lower->k;
+    Val *pointers = &tile->values[tile->n_accs];
+    pointers[0] = has_rows(gemm) ? gemm->rows : gemm_block_offsets(gemm, &gemm->row);
+    if (has_columns(gemm)) {
+        pointers[1] = panel_element(gemm, gemm->columns, tile_begin(gemm, column));
+        return;
+    }
+    pointers[1] = gemm_block_offsets(gemm, &gemm->column);
+    LLVMTypeRef one = k_memory_type(k, gemm->column.dtype, 1);
+    tile->columns = k_gep(k, one, gemm_place(gemm, &gemm->column, gemm->column_begin), column);
+}
+
+/* Multiplies the panel of rows with the columns of one tile. */
+static void multiply_tile(const Gemm *gemm, Tile *tile, Val column) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     uint32_t unroll = lower->variant->sched.unroll;
-    Val zero = lower_index_const(lower, 0);
-    Val n_steps = count_steps(gemm);
-    Val n_even = k_sub(k, n_steps, k_uremi(k, n_steps, unroll));
-    Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors};
-    tile.values = arena_array(k->arena, Val, tile.n_accs + 3);
-    Loop loop = loop_begin(k, zero, gemm->n_columns, gemm->tile_columns);
+    Val zero = lower_index_const(lower, 0), n_steps = tile->n_steps, n_even = tile->n_even;
     Val at = k_muli(k, gemm->partials_row, gemm->block_columns);
-    Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, loop.index));
-    Val panel = tile_begin(gemm, loop.index);
-    tile_open(gemm, &tile, partials);
-    tile.values[tile.n_accs] = gemm->rows;
-    tile.values[tile.n_accs + 1] = panel_element(gemm, gemm->columns, panel);
-    open_ahead(gemm, &tile, unroll, tile.values[tile.n_accs + 1]);
-    tile_loop(gemm, &tile, zero, unroll > 1 ? n_even : n_steps, unroll, true);
-    if (unroll > 1) tile_loop(gemm, &tile, n_even, n_steps, 1, true);
+    Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, column));
+    place_tile(gemm, tile, column);
+    tile_open(gemm, tile, partials);
+    if (has_columns(gemm)) open_ahead(gemm, tile, unroll, tile->values[tile->n_accs + 1]);
+    tile_loop(gemm, tile, zero, unroll > 1 ? n_even : n_steps, unroll, true);
+    if (unroll > 1) tile_loop(gemm, tile, n_even, n_steps, 1, true);
     if (gemm->has_pairs && gemm->has_panels) /* the last step of an odd number */
-        tile_loop(gemm, &tile, k_muli(k, n_steps, 2), gemm->n_k, 1, false);
-    for (uint32_t i = 0; i < tile.n_accs; i++)
-        gemm_store(gemm, partial_at(gemm, partials, i), tile.values[i]);
+        tile_loop(gemm, tile, k_muli(k, n_steps, 2), gemm->n_k, 1, false);
+    for (uint32_t i = 0; i < tile->n_accs; i++)
+        gemm_store(gemm, partial_at(gemm, partials, i), tile->values[i]);
+}
+
+/* The last tile of columns that are not packed has masks. */
+static void multiply_rest(const Gemm *gemm, Tile *tile, Val n_full, Val rest) {
+    const Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    If left = if_begin(k, k_nei(k, rest, 0));
+    tile->masks = arena_array(k->arena, Val, gemm->n_vectors);
+    for (uint32_t v = 0; v < gemm->n_vectors; v++)
+        tile->masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);
+    multiply_tile(gemm, tile, n_full);
+    if_end(k, &left);
+}
+
+void gemm_tiles(Gemm *gemm) {
+    const Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors, .rows = place_rows(gemm)};
+    tile.values = arena_array(k->arena, Val, tile.n_accs + 3);
+    tile.n_steps = count_steps(gemm);
+    tile.n_even = k_sub(k, tile.n_steps, k_uremi(k, tile.n_steps, lower->variant->sched.unroll));
+    Val n = gemm->n_columns, rest = NULL;
+    bool is_whole = cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns);
+    if (!has_columns(gemm) && !is_whole) {
+        rest = k_uremi(k, n, gemm->tile_columns);
+        n = k_sub(k, n, rest);
+    }
+    Loop loop = loop_begin(k, lower_index_const(lower, 0), n, gemm->tile_columns);
+    multiply_tile(gemm, &tile, loop.index);
     loop_end(k, &loop);
+    if (rest) multiply_rest(gemm, &tile, n, rest);
 }

@@ -15,6 +15,8 @@ static double pack_clocks(CpuPack pack, double lanes) {
         return (COST_PACK_RUN_CLOCKS + ceil(pack.run / lanes) * COST_PACK_STEP_CLOCKS) / pack.run;
     case PACK_STRIDED:
         return COST_PACK_STRIDED_CLOCKS;
+    case PACK_NONE:
+        return 0;
     case PACK_SINGLES:
         break;
     }
@@ -28,8 +30,9 @@ static double operand_clocks(const Coster *c, const Pricing *p, ScalarId value, 
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), other = axis == m ? gemm_axis_n(kernel) : m;
     bool is_rows = (axis == m) != cpu_pack_is_transposed(sched);
-    CpuPack pack = is_rows ? cpu_pack_rows(c->arena, kernel, value, axis, sched->lanes)
-                           : cpu_pack_columns(c->arena, kernel, value, axis, sched->lanes);
+    bool must = !sched->cpu_gemm.is_blocked;
+    CpuPack pack = is_rows ? cpu_pack_rows(c->arena, kernel, value, axis, sched->lanes, must)
+                           : cpu_pack_columns(c->arena, kernel, value, axis, sched->lanes, must);
     if (axis == m && cost_continues_sequence(c, kernel)) return 0; /* the first GEMM's */
     bool is_packed = is_rows || (sched->cpu_gemm.is_blocked && !kernel->panel_columns);
     if (!is_packed) return 0;

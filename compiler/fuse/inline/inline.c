@@ -430,9 +430,10 @@ static bool cores_join_rows(const InlineInput *input, const Kernel *kernel) {
         return false;
     DimId m = index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_m(kernel));
     CpuPack pack = cpu_pack_rows(input->scratch, kernel, kernel->reduces.data[0].lhs,
-                                 gemm_axis_m(kernel), WIDEST);
+                                 gemm_axis_m(kernel), WIDEST, false);
+    bool is_left = pack.way == PACK_NONE && !cpu_pack_transposes(kernel, WIDEST);
     return dim_hi(input->graph->dims, m) <= FUSE_SHORT_ROWS &&
-           (pack.way == PACK_K || pack.way == PACK_RUNS_OF_K);
+           (is_left || pack.way == PACK_K || pack.way == PACK_RUNS_OF_K);
 }
 
 /* Whether axes are joined follows from the kernel with all axes separate. */
