@@ -69,19 +69,68 @@ def conv_transpose_weights(weight, groups) {
   return reshape(transpose(w, perm=[3, 4, 5, 1, 0, 2]), [n[2], n[3], n[4], c, groups * n[1]])
 }
 
+# The weights of the convolution that a strided transposed one is: [C, m, t * s, ..] -> [t, .., C / groups, groups *
+# s * .. * m]. Results s apart have the same taps, and are a channel of their own.
+def conv_transpose_phases(weight, t, s, groups) {
+  c = dim(weight, 0)
+  m = dim(weight, 1)
+  w = reshape(weight, [c, m, t[0], s[0], t[1], s[1], t[2], s[2]])[:, :, ::-1, :, ::-1, :, ::-1]
+  phases = s[0] * s[1] * s[2] * m
+  own = reshape(transpose(w, perm=[2, 4, 6, 0, 3, 5, 7, 1]), [t[0] * t[1] * t[2], groups, c / groups, phases])
+  return reshape(transpose(own, perm=[0, 2, 1, 3]), [t[0], t[1], t[2], c / groups, groups * phases])
+}
+
+# Moves the channels of phases between the results: [B, D, H, W, groups * s * .. * m] -> [B, D * s, .., groups * m].
+def conv_transpose_shuffle(y, s, groups) {
+  n = y.shape
+  m = n[4] / (groups * s[0] * s[1] * s[2])
+  d = reshape(y, [n[0], n[1], n[2] * n[3], groups, s[0], s[1] * s[2] * m])
+  h = reshape(transpose(d, perm=[0, 1, 4, 2, 3, 5]), [n[0] * n[1] * s[0], n[2], n[3], groups, s[1], s[2], m])
+  return reshape(transpose(h, perm=[0, 1, 4, 2, 5, 3, 6]), [n[0], n[1] * s[0], n[2] * s[1], n[3] * s[2], groups * m])
+}
+
+# A transposed convolution of a stride. No product has a factor that lies between elements of the image. If the
+# dilation is a multiple of the stride, all results but one in `stride` are zeros: these have no product at all.
+def conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) {
+  n = x.shape
+  k = [dim(weight, 2), dim(weight, 3), dim(weight, 4)]
+  g = [s[0] if d[0] % s[0] == 0 else 1, s[1] if d[1] % s[1] == 0 else 1, s[2] if d[2] % s[2] == 0 else 1]
+  r = [s[0] / g[0], s[1] / g[1], s[2] / g[2]]
+  own = [1 if r[0] > 1 else d[0] / g[0], 1 if r[1] > 1 else d[1] / g[1], 1 if r[2] > 1 else d[2] / g[2]]
+  e = [d[0] if r[0] > 1 else 1, d[1] if r[1] > 1 else 1, d[2] if r[2] > 1 else 1]
+  t = [(e[0] * (k[0] - 1) + r[0]) / r[0], (e[1] * (k[1] - 1) + r[1]) / r[1], (e[2] * (k[2] - 1) + r[2]) / r[2]]
+  w = pad(weight, low=[0, 0, 0, 0, 0], interior=[0, 0, e[0] - 1, e[1] - 1, e[2] - 1],
+          high=[0, 0, t[0] * r[0] - e[0] * (k[0] - 1) - 1, t[1] * r[1] - e[1] * (k[1] - 1) - 1,
+                t[2] * r[2] - e[2] * (k[2] - 1) - 1])
+  a = [own[0] * (t[0] - 1), own[1] * (t[1] - 1), own[2] * (t[2] - 1)]
+  z = pad(transpose(x, perm=[0, 2, 3, 4, 1]), low=[0, a[0], a[1], a[2], 0], high=[0, a[0], a[1], a[2], 0])
+  y = conv3d_ndhwc(z, conv_transpose_phases(w, t, r, groups), dilation=own, groups=groups, out=out)
+  all = pad(conv_transpose_shuffle(y, r, groups), low=[0, 0, 0, 0, 0], high=[0, o[0], o[1], o[2], 0],
+            interior=[0, g[0] - 1, g[1] - 1, g[2] - 1, 0])
+  m = [(n[2] - 1) * s[0] + d[0] * (k[0] - 1) + 1 + o[0] - p[0], (n[3] - 1) * s[1] + d[1] * (k[1] - 1) + 1 + o[1] - p[1],
+       (n[4] - 1) * s[2] + d[2] * (k[2] - 1) + 1 + o[2] - p[2]]
+  return transpose(all[:, p[0]:m[0], p[1]:m[1], p[2]:m[2]] + bias, perm=[0, 4, 1, 2, 3])
+}
+
+# A transposed convolution of stride 1.
+def conv_transpose_dense(x, weight, bias, p, o, groups, d, out) {
+  w = conv_transpose_weights(weight, groups)
+  r = [d[0] * (dim(w, 0) - 1), d[1] * (dim(w, 1) - 1), d[2] * (dim(w, 2) - 1)]
+  z = pad(transpose(x, perm=[0, 2, 3, 4, 1]), low=[0, r[0], r[1], r[2], 0],
+          high=[0, r[0] + o[0], r[1] + o[1], r[2] + o[2], 0])
+  n = z.shape
+  z_cut = z[:, p[0]:n[1] - p[0], p[1]:n[2] - p[1], p[2]:n[3] - p[2]]
+  return transpose(conv3d_ndhwc(z_cut, w, bias, dilation=d, groups=groups, out=out), perm=[0, 4, 1, 2, 3])
+}
+
 # x: [B, C, D, H, W], weight: [C, N / groups, k, l, m] -> [B, N, ..]: conv3d's transpose as a linear map.
 def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
   s = each(stride, 3)
   p = each(padding, 3)
   o = each(output_padding, 3)
   d = each(dilation, 3)
-  w = conv_transpose_weights(weight, groups)
-  r = [d[0] * (dim(w, 0) - 1), d[1] * (dim(w, 1) - 1), d[2] * (dim(w, 2) - 1)]
-  z = pad(transpose(x, perm=[0, 2, 3, 4, 1]), low=[0, r[0], r[1], r[2], 0],
-          high=[0, r[0] + o[0], r[1] + o[1], r[2] + o[2], 0], interior=[0, s[0] - 1, s[1] - 1, s[2] - 1, 0])
-  n = z.shape
-  z_cut = z[:, p[0]:n[1] - p[0], p[1]:n[2] - p[1], p[2]:n[3] - p[2]]
-  return transpose(conv3d_ndhwc(z_cut, w, bias, dilation=d, groups=groups, out=out), perm=[0, 4, 1, 2, 3])
+  dense = conv_transpose_dense(x, weight, bias, p, o, groups, d, out) if s[0] * s[1] * s[2] == 1 else none
+  return conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) if dense == none else dense
 }
 
 # x: [B, C, H, W], weight: [C, N / groups, k, l] -> [B, N, ..]: conv2d's transpose as a linear map.
