@@ -41,6 +41,17 @@ CpuTapsAccesses cpu_taps_accesses(Arena *arena, const Kernel *kernel, uint32_t a
     return accesses;
 }
 
+bool cpu_taps_go_along_lanes(const Kernel *kernel, uint32_t axis, uint32_t lanes) {
+    enum { LEAST_VECTORS = 4, MOST_TAPS = 16 };
+    const Reduce *reduce = &kernel->reduces.data[0];
+    uint32_t left = scalar_get(kernel->scalars, reduce->lhs)->axes;
+    uint32_t right = scalar_get(kernel->scalars, reduce->rhs)->axes;
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    int64_t extent = dim_hi(dims, kernel_axis_extent(kernel, axis));
+    return !(left & right & 1u << axis) && dim_hi(dims, kernel_n_reduced(kernel)) <= MOST_TAPS &&
+           extent > (LEAST_VECTORS - 1) * (int64_t)lanes;
+}
+
 /* Whether a vector's elements are the same, contiguous, or at most INDEX_NEAR_STRIDE apart. */
 static bool is_near(IndexTab *tab, IndexId address, uint32_t axis) {
     if (index_lane_motion(tab, address, axis, INDEX_ANY_START) != LANES_VARYING) return true;

@@ -14,6 +14,11 @@ typedef struct CpuTapsAccesses {
 CpuTapsAccesses cpu_taps_accesses(Arena *arena, const Kernel *kernel, uint32_t axis,
                                   uint32_t lanes);
 
+/* Whether the vectors of the lane axis are the inner loop, and the walked axis the outer one: an
+ * operand is the same in all lanes, and memory is read along its rows. Short rows are few vectors,
+ * so the operand would be loaded too often; so it would be if its taps do not fit in registers. */
+bool cpu_taps_go_along_lanes(const Kernel *kernel, uint32_t axis, uint32_t lanes);
+
 /* The steps along the lane axis. Guards of the operands, as of padding, hold for all taps in its
  * middle [lo, hi), which vectors go through without them; the elements at both ends are computed
  * one by one. */

@@ -16,7 +16,8 @@ typedef struct Taps {
     Point unit;
     uint32_t lanes;
     int64_t depth;
-    Point *points; /* per tap, in the current loop */
+    const Point
+        *points; /* per tap, in the walked axis's loop around that of the lanes; else NULL */
     PointPiece piece;
     Val begin, end; /* of the walked axis */
 } Taps;
@@ -45,27 +46,38 @@ static Point *enter(const Taps *taps, const Point *outer, const Point *before, u
     return points;
 }
 
-/* Walks at one place of the lane axis: the outputs are `lanes` of each element of the walked
- * axis. */
-static void walk(const Taps *taps, const Point *place) {
+/* Computes the outputs of a point, whose taps are inside `before`. */
+static void output(const Taps *taps, Point *point, const Point *before) {
     Lower *lower = taps->lower;
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    uint32_t walked = lower->variant->sched.cpu_taps.walked;
-    const Point *at_place = enter(taps, place, NULL, 1u << walked);
-    Loop loop = loop_begin(k, taps->begin, taps->end, 1);
-    Point point = point_inside(place);
-    point.axis[walked] = loop.index;
-    Point *points = enter(taps, &point, at_place, 0);
-    Val sum = LLVMConstNull(k_value_type(k, reduce->acc, point.lanes));
+    Point *points = enter(taps, point, before, 0);
+    Val sum = LLVMConstNull(k_value_type(k, reduce->acc, point->lanes));
     for (int64_t t = 0; t < taps->depth; t++) {
         Val left = operand(&points[t], reduce->lhs, reduce->acc);
         Val right = operand(&points[t], reduce->rhs, reduce->acc);
         sum = math_multiply_add(k, reduce->acc, left, right, sum);
     }
-    acc_finish(&point, 0, (Acc){.value = sum});
-    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
+    acc_finish(point, 0, (Acc){.value = sum});
+    point_store_all(point, kernel->row_stores.data, kernel->row_stores.n);
+}
+
+/* Walks at one place of the lane axis: the outputs are `lanes` of each element of the walked
+ * axis. Inside the walked axis's loop they are those of its element. */
+static void walk(const Taps *taps, const Point *place) {
+    const Codegen *k = taps->lower->k;
+    uint32_t walked = taps->lower->variant->sched.cpu_taps.walked;
+    if (taps->points) {
+        Point point = point_inside(place);
+        output(taps, &point, taps->points);
+        return;
+    }
+    const Point *at_place = enter(taps, place, NULL, 1u << walked);
+    Loop loop = loop_begin(k, taps->begin, taps->end, 1);
+    Point point = point_inside(place);
+    point.axis[walked] = loop.index;
+    output(taps, &point, at_place);
     loop_end(k, &loop);
 }
 
@@ -115,20 +127,41 @@ static void set_unit(Taps *taps, Val number) {
     }
 }
 
+/* Goes along the lane axis. */
+static void along_lanes(Taps *taps) {
+    Lower *lower = taps->lower;
+    CpuTapsSteps steps =
+        cpu_taps_steps(lower->k->arena, lower->kernel, lower->lane_axis, taps->lanes);
+    Val begin = lower_index_const(lower, 0), n = lower_extent(lower, lower->lane_axis);
+    if (steps.has_middle) {
+        taps->piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi};
+        ends(taps);
+        begin = lower_index_const(lower, taps->piece.lo);
+        n = lower_index_const(lower, taps->piece.hi - taps->piece.lo);
+    }
+    cpu_each_step(lower, begin, n, taps->lanes, false, vector_step, taps);
+}
+
+/* Goes along the lane axis for each element of the walked axis. */
+static void along_rows(Taps *taps) {
+    const Codegen *k = taps->lower->k;
+    uint32_t walked = taps->lower->variant->sched.cpu_taps.walked;
+    Loop loop = loop_begin(k, taps->begin, taps->end, 1);
+    taps->unit.axis[walked] = loop.index;
+    taps->points = enter(taps, &taps->unit, NULL, 1u << taps->lower->lane_axis);
+    along_lanes(taps);
+    loop_end(k, &loop);
+}
+
 void emit_cpu_taps(Lower *lower) {
     const Codegen *k = lower->k;
     Taps taps = {.lower = lower, .unit = point_new(lower, 1), .lanes = cpu_lanes(lower)};
     dim_is_const(lower_dims(lower), kernel_n_reduced(lower->kernel), &taps.depth);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     set_unit(&taps, units.index);
-    CpuTapsSteps steps = cpu_taps_steps(k->arena, lower->kernel, lower->lane_axis, taps.lanes);
-    Val begin = lower_index_const(lower, 0), n = lower_extent(lower, lower->lane_axis);
-    if (steps.has_middle) {
-        taps.piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi};
-        ends(&taps);
-        begin = lower_index_const(lower, taps.piece.lo);
-        n = lower_index_const(lower, taps.piece.hi - taps.piece.lo);
-    }
-    cpu_each_step(lower, begin, n, taps.lanes, false, vector_step, &taps);
+    if (cpu_taps_go_along_lanes(lower->kernel, lower->lane_axis, taps.lanes))
+        along_rows(&taps);
+    else
+        along_lanes(&taps);
     loop_end(k, &units);
 }
