@@ -1,6 +1,6 @@
 """Draws pooling, as sources of fusec, and times them beside PyTorch's.
 
-    python3 bench/pooling.py FUSEC [N] [SEED] [THREADS]
+    python3 bench/pooling.py FUSEC[,FUSEC..] [N] [SEED] [THREADS]
 
 Log-uniform: channels 1 to 512, sizes 7 to 224, windows 2 to 7, batches 1 to 16; strides 1 to the
 window's, maxima and means, adaptive or not, channels first or last, 0.3 to 100 million elements read.

@@ -74,8 +74,9 @@ static bool add_guard(const Kernel *kernel, GuardId id, uint32_t axis, CpuTapsSt
     return true;
 }
 
-CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes) {
-    const bool *in_tap = operand_scalars(arena, kernel);
+/* Of the scalars `in_tap`. */
+static CpuTapsSteps lane_steps(const Kernel *kernel, const bool *in_tap, uint32_t axis,
+                               uint32_t lanes) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     CpuTapsSteps steps = {.hi = INT64_MAX};
     int64_t extent = 0, n_lanes = lanes;
@@ -96,4 +97,12 @@ CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, u
     steps.has_middle = !has_vectors || apart < guarded;
     steps.has_guards = !steps.has_middle;
     return steps;
+}
+
+CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes) {
+    return lane_steps(kernel, operand_scalars(arena, kernel), axis, lanes);
+}
+
+CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes) {
+    return lane_steps(kernel, kernel_live_scalars(arena, kernel), axis, lanes);
 }

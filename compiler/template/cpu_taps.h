@@ -28,6 +28,8 @@ typedef struct CpuTapsSteps {
     bool has_guards; /* vectors go through the whole axis with guards */
 } CpuTapsSteps;
 CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
+/* The same for vectors of columns of few rows, such as poolings. */
+CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
 /* The time of a vector with guards, as a multiple of one without; judged. */
 enum { CPU_TAPS_GUARDED_STEPS = 3 };
 

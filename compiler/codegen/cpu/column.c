@@ -9,6 +9,7 @@
  * through all stages with its values in registers. */
 #include "codegen/cpu/cpu.h"
 #include "machine/tuning.h"
+#include "template/cpu_taps.h"
 
 typedef struct Column {
     Lower *lower;
@@ -17,6 +18,7 @@ typedef struct Column {
     int64_t width;     /* columns of a sub-strip; a multiple of lanes */
     Val first, n;      /* first column and number of columns of the sub-strip */
     uint32_t n_rows;   /* of columns without a loop over the rows, else 0 */
+    PointPiece piece;  /* of the lane axis, in which no guard of such a column fails */
     CpuArray *results; /* per slot: results; extremes, if the reduction has them */
     CpuArray *extremes;
     /* The state while a stage is emitted. */
@@ -253,6 +255,8 @@ static void straight_step(void *user, Val at, Val mask) {
     Point all = point_inside(&column->point), *rows = arena_array(arena, Point, column->n_rows);
     all.lanes = column->lanes;
     all.mask = mask;
+    all.piece = column->piece;
+    if (column->piece.is_any) all.block = INDEX_ANY_START;
     all.axis[lower->lane_axis] = k_add(lower->k, column->first, at);
     all.results = arena_array(arena, Val, kernel->reduces.n);
     all.extremes = arena_array(arena, Val, kernel->reduces.n);
@@ -273,12 +277,47 @@ static void straight_step(void *user, Val at, Val mask) {
     point_store_all(&all, kernel->row_stores.data, kernel->row_stores.n);
 }
 
+/* The columns before and after the middle, one by one. */
+static void straight_ends(Column *column, CpuTapsSteps steps) {
+    Lower *lower = column->lower;
+    const Codegen *k = lower->k;
+    uint32_t lanes = column->lanes;
+    Val lo = lower_index_const(lower, steps.lo),
+        middle = lower_index_const(lower, steps.hi - steps.lo);
+    column->lanes = 1;
+    Loop loop = loop_begin(k, lower_index_const(lower, 0), k_sub(k, column->n, middle), 1);
+    Val after = k_add(k, loop.index, middle);
+    straight_step(column, k_select(k, k_slt(k, loop.index, lo), loop.index, after), NULL);
+    loop_end(k, &loop);
+    column->lanes = lanes;
+}
+
+/* Guards, as of padding, hold in the middle of the lane axis, if one sub-strip has all of it. */
+static void straight_columns(Column *column) {
+    Lower *lower = column->lower;
+    const Kernel *kernel = lower->kernel;
+    int64_t extent;
+    bool is_one =
+        dim_is_const(lower_dims(lower), kernel_axis_extent(kernel, lower->lane_axis), &extent) &&
+        extent <= column->width && extent <= lower->variant->sched.cpu_column.chunk_elems;
+    CpuTapsSteps steps = cpu_column_steps(lower->k->arena, kernel, lower->lane_axis, column->lanes);
+    if (!is_one || !steps.has_middle) {
+        each_vector(column, true, straight_step);
+        return;
+    }
+    straight_ends(column, steps);
+    column->piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi};
+    cpu_each_step(lower, lower_index_const(lower, steps.lo),
+                  lower_index_const(lower, steps.hi - steps.lo), column->lanes, false,
+                  straight_step, column);
+}
+
 /* Emits all stages over one sub-strip. */
 static void column_chunk(Column *column, CpuSpan span) {
     const Lower *lower = column->lower;
     const Kernel *kernel = lower->kernel;
     if (column->n_rows) {
-        each_vector(column, true, straight_step);
+        straight_columns(column);
         return;
     }
     column->results = arena_array(lower->k->arena, CpuArray, kernel->reduces.n);
