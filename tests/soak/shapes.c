@@ -65,7 +65,7 @@ static int64_t draw_extent(Rng *rng, const DimSymbol *symbol) {
 }
 
 /* Of known extents so many times more is taken. */
-enum { KNOWN_SLACK = 16 };
+enum { KNOWN_SLACK = 16, MOST_HALVED = 200 };
 
 /* What the shape takes; false where that cannot be said. */
 static bool measure(Case *c, const Graph *graph, const int64_t *values) {
@@ -91,21 +91,23 @@ static bool fits(const Case *c, int64_t slack) {
 }
 
 /* Draws all extents, and halves some until the shape is small enough. Known ones are as their
- * family made them, and too large for an emulator or not. */
+ * family made them, and too large for an emulator or not. So is what known ones leave of a shape
+ * whose other extents are as small as they may be. */
 static bool draw_shape(Case *c, int64_t *values) {
     const DimTab *dims = c->pair->exposed.module->dims;
     uint32_t n = dim_n_symbols(dims);
     for (uint32_t s = 0; s < n; s++) values[s] = draw_extent(&c->rng, dim_symbol_info(dims, s));
-    for (int tries = 0; !measure(c, pair_graph(c->pair), values) || !fits(c, 1); tries++) {
+    for (int tries = 0;; tries++) {
+        bool is_measured = measure(c, pair_graph(c->pair), values);
+        if (is_measured && fits(c, 1)) return true;
         if (n == 0) return !c->shapes->soak->is_small || fits(c, KNOWN_SLACK);
-        if (tries == 200) return false;
+        if (tries == MOST_HALVED) return is_measured && fits(c, KNOWN_SLACK);
         uint32_t s = rng_below(&c->rng, n);
         const DimSymbol *symbol = dim_symbol_info(dims, s);
         int64_t half = values[s] / 2 - values[s] / 2 % symbol->multiple;
         if (half >= symbol->lo)
             values[s] = half + (rng_chance(&c->rng, 30) && half % 2 == 0 && symbol->multiple == 1);
     }
-    return true;
 }
 
 /* Running. */
@@ -217,7 +219,9 @@ static bool run_shape(Case *c) {
     const Limits *limits = c->shapes->limits;
     int64_t values[DIM_MAX_SYMBOLS] = {0};
     if (!draw_shape(c, values)) {
-        text_puts(&c->report, "no shape is small enough\n");
+        text_printf(&c->report,
+                    "no shape is small enough: %" PRId64 " elements, %" PRId64 " multiplications\n",
+                    c->elems, c->work);
         return c->is_too_large = c->shapes->soak->is_small;
     }
     static const RandomFill fills[] = {FILL_UNIFORM, FILL_UNIFORM, FILL_INTEGERS, FILL_SPECIAL};
