@@ -100,7 +100,6 @@ static void show_step(const frt_module *module, int32_t graph, int32_t index) {
     if (frt_module_iterations_text(module, graph, index, n, sizeof n))
         printf(" in the %s of %s iterations", step.iterations == 1 ? "even" : "odd", n);
     if (step.line) printf(" (line %d)", (int)step.line);
-    if (step.rewrite) printf(", rewritten: %s", step.rewrite);
     printf(":");
     for (int32_t i = 0; i < step.n_args; i++) {
         FRT_INFO(frt_tensor_info, tensor);

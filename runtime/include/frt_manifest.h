@@ -47,9 +47,8 @@
 #define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether they were allowed */
 #define FRT_REWRITES_ON "on"
 #define FRT_REWRITES_OFF "off"
-#define FRT_X_REWRITE FRT_EXTENSION_PREFIX "rewrite" /* of the launch before it */
-#define FRT_D_PAYLOAD "payload"                      /* after `end`: the bytes of a cubin */
-#define FRT_D_FUNCTION "function"                    /* in PTX: the text of a kernel follows */
+#define FRT_D_PAYLOAD "payload"   /* after `end`: the bytes of a cubin */
+#define FRT_D_FUNCTION "function" /* in PTX: the text of a kernel follows */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"

@@ -193,7 +193,6 @@ typedef struct frt_step_info {
     int32_t n_args;    /* tensors; a copy has two, destination first */
     int32_t n_dims;    /* dims passed to the kernel */
     int32_t n_variants;
-    const char *rewrite; /* the rewrite of its arithmetic, in artifacts of 2026; or NULL */
     /* 0: the step runs once. 1 and 2: it is repeated, in even and in odd iterations. */
     int32_t iterations;
     int32_t n_numbers; /* constants passed to the kernel after the dims */

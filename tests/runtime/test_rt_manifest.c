@@ -57,12 +57,12 @@ static frt_status load(const char *manifest, const char *code, frt_module **modu
 /* Lines that a reader may ignore: told where they are there, ignored where they are not right. */
 Test(rt_manifest, rewrites_are_told) {
     static const struct {
-        const char *head, *launch;
-        const char *rewrites, *rewrite;
-    } cases[] = {{"x-rewrites on", "x-rewrite online-weights", "on", "online-weights"},
-                 {"x-rewrites off", "x-note nothing", "off", NULL},
-                 {"x-rewrites", "x-rewrite a b", NULL, NULL},
-                 {"x-rewrite too-early", "x-note nothing", NULL, NULL}};
+        const char *head, *launch, *rewrites;
+    } cases[] = {
+        {"x-rewrites on", "x-note nothing", "on"},
+        {"x-rewrites off", "x-rewrite online-weights", "off"}, /* of compilers before 0.1 */
+        {"x-rewrites", "x-rewrite a b", NULL},
+        {"x-rewrite too-early", "x-note nothing", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[600];
         frt_module *m = NULL;
@@ -75,14 +75,10 @@ Test(rt_manifest, rewrites_are_told) {
                  cases[i].head, cases[i].launch);
         cr_assert_eq(load(text, ptx, &m, &err), FRT_OK, "%s", err.message);
         FRT_INFO(frt_module_info, info);
-        FRT_INFO(frt_step_info, step);
         frt_module_get_info(m, &info);
-        frt_module_get_step(m, 0, 0, &step);
-        const char *got[] = {info.rewrites, step.rewrite};
-        const char *wanted[] = {cases[i].rewrites, cases[i].rewrite};
-        for (int k = 0; k < 2; k++)
-            cr_expect(wanted[k] ? got[k] && strcmp(got[k], wanted[k]) == 0 : !got[k], "%s, %s",
-                      cases[i].head, cases[i].launch);
+        const char *got = info.rewrites, *wanted = cases[i].rewrites;
+        cr_expect(wanted ? got && strcmp(got, wanted) == 0 : !got, "%s, %s", cases[i].head,
+                  cases[i].launch);
         frt_module_free(m);
     }
 }

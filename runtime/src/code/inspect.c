@@ -146,7 +146,6 @@ frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t 
                                .n_args = (int32_t)s->n_args,
                                .n_dims = (int32_t)s->n_dims,
                                .n_variants = (int32_t)s->n_variants,
-                               .rewrite = s->rewrite,
                                .iterations = iterations,
                                .n_numbers = (int32_t)s->n_numbers});
     return FRT_OK;

@@ -119,7 +119,6 @@ typedef struct Step {
     frt_phase phase;
     int32_t line;
     const char *label;
-    const char *rewrite;        /* name of a rewrite, or NULL */
     uint32_t first_arg, n_args; /* indices of the graph's tensors; for a copy: destination,
                                  * source */
     uint32_t first_dim, n_dims;

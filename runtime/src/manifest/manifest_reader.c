@@ -610,19 +610,13 @@ static const struct {
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
 };
 
-/* Extension lines, which a reader may ignore; some are kept for inspection. A malformed one is
+/* Extension lines, which a reader may ignore; one is kept for inspection. A malformed one is
  * ignored too. */
 static void read_extension(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
-    if (r->n_fields != 2) {
-        return;
-    }
-    if (slice_is(r->fields[0], FRT_X_REWRITES)) {
+    if (r->n_fields == 2 && slice_is(r->fields[0], FRT_X_REWRITES)) {
         m->rewrites = text_word(r, r->fields[1]);
-    }
-    if (slice_is(r->fields[0], FRT_X_REWRITE) && m->n_steps) {
-        m->steps[m->n_steps - 1].rewrite = text_word(r, r->fields[1]);
     }
 }
 
