@@ -1,8 +1,8 @@
 /* The interpreter's softmax and product in one op, and the bound of its recurrence.
  * docs/design/attention.md derives the bound; the letters are those of that page.
  *
- * The value is sum(P v), P being the exact weights over their sum. A block of keys that are all
- * hidden (-inf) has no part in it, whatever v holds there. */
+ * The value is sum(P v), P being the exact weights over their sum. A hidden key, of score -inf, has
+ * no part in it, whatever its value is. */
 #include "interp/interp_node.h"
 
 #include <float.h>
@@ -47,7 +47,6 @@ typedef struct Row {
     int64_t n;
     const double *x;
     double *weights; /* P; 0 of a row that is NaN */
-    bool *skipped;   /* per block of keys: all are hidden */
     double total;    /* of the weights relative to the greatest score */
     bool is_nan;
 } Row;
@@ -57,8 +56,6 @@ static void read_row(const Eval *e, Row *row) {
     row->is_nan = false;
     row->total = 0;
     for (int64_t j = 0; j < row->n; j++) {
-        if (j % ONLINE_BLOCK == 0) row->skipped[j / ONLINE_BLOCK] = true;
-        if (row->x[j] != -INFINITY) row->skipped[j / ONLINE_BLOCK] = false;
         row->is_nan = row->is_nan || isnan(row->x[j]);
         greatest = fmax(greatest, row->x[j]);
     }
@@ -74,32 +71,31 @@ static void read_row(const Eval *e, Row *row) {
 typedef struct Column {
     double exact, magnitude; /* sums of P v and of P |v| */
     double excess;           /* what tensor cores add for operands below the normal numbers */
-    double all;              /* sum of |v| in blocks that are not skipped */
+    double all;              /* sum of |v| of seen keys */
     double special;          /* of infinities and NaNs */
     bool has_special, is_any;
 } Column;
 
 /* An infinite v times a weight that may have become 0 may be NaN. */
-static void add_special(const Limits *l, double weight, double x, double v, Column *sums) {
-    bool is_hidden = x == -INFINITY;
-    sums->is_any = sums->is_any || (!isnan(v) && !is_hidden && weight < 4 * l->least);
+static void add_special(const Limits *l, double weight, double v, Column *sums) {
+    sums->is_any = sums->is_any || (!isnan(v) && weight < 4 * l->least);
     sums->has_special = true;
-    sums->special += is_hidden ? (double)NAN : v;
+    sums->special += v;
 }
 
 static Column sum_column(const Limits *l, const Row *row, const double *v, int64_t stride) {
     Column sums = {.exact = 0};
     for (int64_t j = 0; j < row->n; j++, v += stride) {
         double weight = row->weights[j];
-        if (row->skipped[j / ONLINE_BLOCK]) continue;
+        if (row->x[j] == -INFINITY) continue;
         if (!isfinite(*v)) {
-            add_special(l, weight, row->x[j], *v, &sums);
+            add_special(l, weight, *v, &sums);
             continue;
         }
         sums.exact += weight * *v;
         sums.magnitude += weight * fabs(*v);
         sums.all += fabs(*v);
-        if (*v != 0 && row->x[j] != -INFINITY)
+        if (*v != 0)
             sums.excess += fmax(weight, l->least) * fmax(fabs(*v), l->least) - weight * fabs(*v);
     }
     return sums;
@@ -142,7 +138,6 @@ static bool each_row(const Eval *e, VisitRow *visit) {
     Limits limits = limits_of(v->dtype);
     Row row = {.n = n};
     row.weights = arena_array(e->arena, double, (size_t)n + 1);
-    row.skipped = arena_array(e->arena, bool, (size_t)(n / ONLINE_BLOCK) + 1);
     int64_t n_batches = tensor_n_elems(&batch);
     for (int64_t i = 0; m * c > 0 && i < n_batches; i++, walk_next(&walk))
         for (int64_t k = 0; k < m; k++) {
@@ -181,7 +176,7 @@ static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *a
         Column sums = sum_column(l, row, e->args[1].data + first, c);
         double given = 0;
         for (int64_t j = 0; of_v && j < row->n; j++)
-            if (!row->skipped[j / ONLINE_BLOCK] && of_v[first + j * c] > 0)
+            if (row->x[j] != -INFINITY && of_v[first + j * c] > 0)
                 given += fmax(row->weights[j], l->least) * of_v[first + j * c];
         if (most == 0 && given == 0) continue;
         double error = relative * sums.magnitude + (1 + relative) * given;

@@ -1,7 +1,8 @@
 /* CPU softmax and product. A unit has some rows of one batch and a part of the columns, and takes
  * the keys block by block (docs/design/attention.md). Of each row it computes the weights of the
  * block, with lanes along the keys; then it adds their product with the values to the sums, a tile
- * of rows at a time, with lanes along the columns. A block in which no row sees a key has no
+ * of rows at a time, with lanes along the columns. Hidden keys have a weight of -0; a product that
+ * is NaN is computed again without their infinities. A block in which no row sees a key has no
  * product. One that a mask is known to hide from all rows of the unit has no scores either.
  *
  * The scores are in memory; or the matmul that makes them is in the same launch. Then the unit
@@ -150,9 +151,10 @@ static Val weigh(const Online *o, const Point *row_point, Val row, Val greatest)
     loop_carry(k, &loop, sums, n);
     for (uint32_t j = 0; j < n; j++) {
         Val key = k_offset(k, loop.index, j * o->lanes), at = score_place(o, row, key);
-        Val weight = online_power(o->lower, load_at(o, &o->weights, at, o->lanes), greatest);
+        Val score = load_at(o, &o->weights, at, o->lanes);
+        Val weight = online_power(o->lower, score, greatest);
         sums[j] = combine(o, PRIM_ADD, sums[j], counted(o, row_point, key, weight));
-        store_at(o, &o->weights, at, online_rounded(o->lower, weight), o->lanes);
+        store_at(o, &o->weights, at, online_rounded(o->lower, score, weight), o->lanes);
     }
     loop_end(k, &loop);
     for (; n > 1; n /= 2)
@@ -219,8 +221,9 @@ typedef struct Tile {
     uint32_t n_rows, n_vectors;
 } Tile;
 
-/* The product of the block's weights and values at the columns from `column` on. */
-static void multiply(const Tile *tile, Val column, Val mask, Val *accs) {
+/* The product of the block's weights and values at the columns from `column` on. `sees`: hidden
+ * infinities count as 0. */
+static void multiply(const Tile *tile, Val column, Val mask, bool sees, Val *accs) {
     const Online *o = tile->o;
     const Codegen *k = o->lower->k;
     uint32_t n = tile->n_rows * tile->n_vectors;
@@ -236,12 +239,44 @@ static void multiply(const Tile *tile, Val column, Val mask, Val *accs) {
         Val value = online_value(&point);
         for (uint32_t r = 0; r < tile->n_rows; r++) {
             Val at = score_place(o, k_offset(k, tile->first, r), loop.index);
-            Val weight = k_splat(k, load_at(o, &o->weights, at, 1), o->lanes);
-            accs[r * tile->n_vectors + j] =
-                math_fma(k, weight, value, accs[r * tile->n_vectors + j]);
+            Val weight = load_at(o, &o->weights, at, 1), *acc = &accs[r * tile->n_vectors + j];
+            Val seen = sees ? online_seen_value(o->lower, weight, value) : value;
+            *acc = math_fma(k, k_splat(k, weight, o->lanes), seen, *acc);
         }
     }
     loop_end(k, &loop);
+}
+
+static Val is_visible_row(const Tile *tile, uint32_t r) {
+    const Online *o = tile->o;
+    Val at = k_offset(o->lower->k, tile->first, r);
+    return k_nei(o->lower->k, load_at(o, &o->are_visible, at, 1), 0);
+}
+
+/* Whether a row that sees a key has a sum that is NaN: i1. */
+static Val has_nan(const Tile *tile, const Val *accs) {
+    const Codegen *k = tile->o->lower->k;
+    Val any = k_int(k->i1, 0);
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        Val own = online_has_nan(k, accs + r * tile->n_vectors, tile->n_vectors);
+        any = k_or(k, any, k_and(k, own, is_visible_row(tile, r)));
+    }
+    return any;
+}
+
+/* The product, where hidden keys have no part in it: if it has a NaN, it is computed again with the
+ * values as each row sees them. */
+static void multiply_seen(const Tile *tile, Val column, Val mask, Val *accs) {
+    const Codegen *k = tile->o->lower->k;
+    uint32_t n = tile->n_rows * tile->n_vectors;
+    Val *seen = arena_array(k->arena, Val, n);
+    multiply(tile, column, mask, false, accs);
+    LLVMBasicBlockRef here = k_here(k);
+    If again = if_begin(k, has_nan(tile, accs));
+    multiply(tile, column, mask, true, seen);
+    LLVMBasicBlockRef repeated = k_here(k);
+    if_end(k, &again);
+    for (uint32_t i = 0; i < n; i++) accs[i] = k_merge(k, accs[i], here, seen[i], repeated);
 }
 
 /* Adds the product to the rescaled sums of the rows that see a key of the block. */
@@ -249,10 +284,10 @@ static void add_products(const Tile *tile, Val column, Val mask) {
     const Online *o = tile->o;
     const Codegen *k = o->lower->k;
     Val *accs = arena_array(k->arena, Val, tile->n_rows * tile->n_vectors);
-    multiply(tile, column, mask, accs);
+    multiply_seen(tile, column, mask, accs);
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         Val row = k_offset(k, tile->first, r);
-        Val is_visible = k_nei(k, load_at(o, &o->are_visible, row, 1), 0);
+        Val is_visible = is_visible_row(tile, r);
         Val scale = k_splat(k, load_at(o, &o->scales, row, 1), o->lanes);
         for (uint32_t j = 0; j < tile->n_vectors; j++) {
             Val at = sum_place(o, row, k_offset(k, column, j * o->lanes));

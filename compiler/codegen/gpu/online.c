@@ -1,7 +1,8 @@
 /* GPU softmax and product for any dtype. A warp has a few rows of one batch and a part of the
  * columns, and takes the keys block by block (docs/design/attention.md). Each thread computes the
  * weights of every 32nd key of the block and leaves them in shared memory; then it adds their
- * product with every 32nd column of the values to its sums. See template.h. */
+ * product with every 32nd column of the values to its sums. Hidden keys have a weight of -0; a
+ * product that is NaN is computed again without their infinities. See template.h. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/scalar/online.h"
 #include "machine/tuning.h"
@@ -80,8 +81,8 @@ static Val counted(const Online *o, uint32_t row, Val at, Val weight) {
 static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
-    Val keys[N_KEYS], scores[N_KEYS], own = number(o, -INFINITY), total = number(o, 0),
-                                      zero = number(o, 0);
+    Val keys[N_KEYS], scores[N_KEYS], own = number(o, -INFINITY), total = number(o, 0);
+    Val zero = number(o, 0);
     for (uint32_t j = 0; j < N_KEYS; j++) {
         keys[j] = k_offset(k, gpu_index(lower, o->lane), (int64_t)j * WARP_THREADS);
         keys[j] = k_add(k, begin, keys[j]);
@@ -97,7 +98,7 @@ static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
         weight = k_select(k, is_visible, weight, zero);
         total = combine(o, PRIM_ADD, total, counted(o, row, keys[j], weight));
         Val place = weight_place(o, row, k_offset(k, o->lane, (int64_t)j * WARP_THREADS));
-        k_store(k, online_rounded(lower, weight), place);
+        k_store(k, online_rounded(lower, scores[j], weight), place);
     }
     o->scales[row] = k_select(k, is_visible, scale, number(o, 1));
     o->are_visible[row] = is_visible;
@@ -118,29 +119,56 @@ static void read_values(const Online *o, Val at, Val *values) {
     }
 }
 
-/* Adds the product of the weights and the values of the block to the rescaled sums. */
-static void multiply(const Online *o, Val begin, Sums *sums) {
+/* The product of the weights and the values of the `n` keys from `begin` on. `sees`: hidden
+ * infinities count as 0. */
+static void multiply(const Online *o, Val begin, Val n, bool sees, Val *products) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
-    Val products[MOST_ROWS * N_COLUMNS], values[N_COLUMNS], is_any = o->are_visible[0];
+    Val values[N_COLUMNS];
     for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) products[i] = number(o, 0);
-    for (uint32_t r = 1; r < o->n_rows; r++) is_any = k_or(k, is_any, o->are_visible[r]);
-    Val n = k_sub(k, o->keys.end, begin);
-    Val most = lower_index_const(lower, ONLINE_BLOCK);
-    n = k_select(k, k_slt(k, n, most), n, most);
-    Loop loop = loop_over(k, k_select(k, is_any, n, lower_index_const(lower, 0)), 1);
+    Loop loop = loop_over(k, n, 1);
     loop_carry(k, &loop, products, o->n_rows * N_COLUMNS);
     read_values(o, k_add(k, begin, loop.index), values);
     Val at = k_index_cast(k, loop.index, k->i32);
     for (uint32_t r = 0; r < o->n_rows; r++) {
         Val place = weight_place(o, r, at);
         Val weight = k_load(k, k_value_type(k, o->reduce->acc, 1), place);
-        for (uint32_t j = 0; j < N_COLUMNS; j++)
-            products[r * N_COLUMNS + j] =
-                math_fma(k, weight, values[j], products[r * N_COLUMNS + j]);
+        for (uint32_t j = 0; j < N_COLUMNS; j++) {
+            Val seen = sees ? online_seen_value(lower, weight, values[j]) : values[j];
+            products[r * N_COLUMNS + j] = math_fma(k, weight, seen, products[r * N_COLUMNS + j]);
+        }
     }
     loop_end(k, &loop);
-    for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) {
+}
+
+/* The product, where hidden keys have no part in it: if it has a NaN, it is computed again with the
+ * values as each row sees them. */
+static void multiply_seen(const Online *o, Val begin, Val n, Val *products) {
+    const Codegen *k = o->lower->k;
+    uint32_t n_sums = o->n_rows * N_COLUMNS;
+    Val seen[MOST_ROWS * N_COLUMNS];
+    multiply(o, begin, n, false, products);
+    LLVMBasicBlockRef here = k_here(k);
+    If again = if_begin(k, online_has_nan(k, products, n_sums));
+    multiply(o, begin, n, true, seen);
+    LLVMBasicBlockRef repeated = k_here(k);
+    if_end(k, &again);
+    for (uint32_t i = 0; i < n_sums; i++)
+        products[i] = k_merge(k, products[i], here, seen[i], repeated);
+}
+
+/* Adds the product of the weights and the values of the block to the rescaled sums. */
+static void add_products(const Online *o, Val begin, Sums *sums) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    uint32_t n_sums = o->n_rows * N_COLUMNS;
+    Val products[MOST_ROWS * N_COLUMNS], is_any = o->are_visible[0];
+    for (uint32_t r = 1; r < o->n_rows; r++) is_any = k_or(k, is_any, o->are_visible[r]);
+    Val n = k_sub(k, o->keys.end, begin);
+    Val most = lower_index_const(lower, ONLINE_BLOCK);
+    n = k_select(k, k_slt(k, n, most), n, most);
+    multiply_seen(o, begin, k_select(k, is_any, n, lower_index_const(lower, 0)), products);
+    for (uint32_t i = 0; i < n_sums; i++) {
         Val sum = math_fma(k, o->scales[i / N_COLUMNS], sums->sums[i], products[i]);
         sums->sums[i] = k_select(k, o->are_visible[i / N_COLUMNS], sum, sums->sums[i]);
     }
@@ -160,7 +188,7 @@ static void take_blocks(Online *o, Sums *sums) {
     loop_carry(k, &blocks, sums->sums, o->n_rows * N_COLUMNS);
     for (uint32_t r = 0; r < o->n_rows; r++) weigh_row(o, r, blocks.index, sums);
     gpu_warp_barrier(k);
-    multiply(o, blocks.index, sums);
+    add_products(o, blocks.index, sums);
     gpu_warp_barrier(k);
     loop_end(k, &blocks);
 }

@@ -1,6 +1,8 @@
 /* See online.h. */
 #include "codegen/scalar/online.h"
 
+#include <math.h>
+
 static const Reduce *reduce_of(const Lower *lower) {
     return &lower->kernel->reduces.data[0];
 }
@@ -17,17 +19,48 @@ Val online_power(const Lower *lower, Val x, Val greatest) {
     return math_prim(k, power, reduce_of(lower)->acc, below, NULL, NULL);
 }
 
-Val online_rounded(const Lower *lower, Val weight) {
+Val online_rounded(const Lower *lower, Val score, Val weight) {
     const Codegen *k = lower->k;
     Dtype acc = reduce_of(lower)->acc, values = values_dtype(lower);
-    if (acc == values) return weight;
-    return convert_value(k, convert_value(k, weight, acc, values), values, acc);
+    uint32_t lanes = k_lanes(score);
+    Val is_hidden =
+        k_fcmp(k, LLVMRealOEQ, score, k_splat(k, k_number(k, acc, -INFINITY), lanes));
+    if (acc != values)
+        weight = convert_value(k, convert_value(k, weight, acc, values), values, acc);
+    return k_select(k, is_hidden, k_splat(k, k_number(k, acc, -0.0), lanes), weight);
 }
 
 Val online_value(Point *point) {
     const Lower *lower = point->lower;
     Val value = point_lanes(point, reduce_of(lower)->rhs);
     return convert_value(lower->k, value, values_dtype(lower), reduce_of(lower)->acc);
+}
+
+/* Whether the float (one lane) is -0: i1. */
+static Val is_minus_zero(const Codegen *k, Dtype dtype, Val value) {
+    LLVMTypeRef bits = dtype_is_double(dtype) ? k->i64 : k->i32;
+    Val minus_zero = k_bitcast(k, k_number(k, dtype, -0.0), bits);
+    return k_eq(k, k_bitcast(k, value, bits), minus_zero);
+}
+
+Val online_seen_value(const Lower *lower, Val weight, Val value) {
+    const Codegen *k = lower->k;
+    Dtype acc = reduce_of(lower)->acc;
+    uint32_t lanes = k_lanes(value);
+    Val zero = k_splat(k, k_number(k, acc, 0), lanes), product = k_fmul(k, value, zero);
+    Val is_infinite = k_fcmp(k, LLVMRealUNO, product, product);
+    Val is_hidden = k_splat(k, is_minus_zero(k, acc, weight), lanes);
+    return k_select(k, k_and(k, is_hidden, is_infinite), zero, value);
+}
+
+Val online_has_nan(const Codegen *k, const Val *sums, uint32_t n) {
+    Val any = k_fcmp(k, LLVMRealUNO, sums[0], sums[n - 1]);
+    for (uint32_t i = 1; i < n; i += 2)
+        any = k_or(k, any, k_fcmp(k, LLVMRealUNO, sums[i], sums[i - 1]));
+    uint32_t lanes = k_lanes(sums[0]);
+    if (lanes == 1) return any;
+    LLVMTypeRef bits = LLVMIntTypeInContext(k->context, lanes);
+    return k_ne(k, k_bitcast(k, any, bits), LLVMConstNull(bits));
 }
 
 Val online_counted(Point *point, Val weight) {

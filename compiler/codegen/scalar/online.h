@@ -7,10 +7,17 @@
 /* The power of x - greatest, which is at most 0: a weight, or the scale of earlier sums. x may be a
  * vector; `greatest` is a scalar. */
 Val online_power(const Lower *lower, Val x, Val greatest);
-/* The weight as it enters the product: rounded to the values' dtype, in the dtype of the sums. */
-Val online_rounded(const Lower *lower, Val weight);
+/* The weight of `score` as it enters the product: rounded to the values' dtype, in the dtype of the
+ * sums. A hidden key, of score -infinity, has the weight -0. */
+Val online_rounded(const Lower *lower, Val score, Val weight);
 /* The value at the point, in the dtype of the sums, in all lanes. */
 Val online_value(Point *point);
+/* The value as a row multiplies it, which gives its key the weight (one lane) of online_rounded: a
+ * hidden key's infinity or NaN counts as 0. */
+Val online_seen_value(const Lower *lower, Val weight, Val value);
+/* Whether a lane of the sums is NaN, as each is that has multiplied a hidden key's infinity or NaN:
+ * i1. So only a product with such sums is repeated with seen values. */
+Val online_has_nan(const Codegen *k, const Val *sums, uint32_t n);
 /* The weight as it enters the sum of weights, at the point of its key. */
 Val online_counted(Point *point, Val weight);
 
