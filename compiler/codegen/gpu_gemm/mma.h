@@ -65,6 +65,8 @@ typedef struct MmaOperand {
 
 /* Bytes of a stage that the operand takes. */
 uint32_t mma_operand_bytes(const MmaOperand *operand);
+/* The byte offset within a stage of the tile's element `own` along m or n and `at_k` (i32). */
+Val mma_operand_element(const MmaOperand *operand, Val own, Val at_k);
 /* Chooses the operand's layout and this thread's part in loading it. The operand keeps `block`. */
 void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left,
                       uint32_t begin_bytes);

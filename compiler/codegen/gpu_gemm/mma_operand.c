@@ -39,6 +39,14 @@ static Val chunk_bytes(const MmaOperand *operand, Val row, Val chunk) {
     return k_addi(k, at, operand->begin_bytes);
 }
 
+Val mma_operand_element(const MmaOperand *operand, Val own, Val at_k) {
+    const Codegen *k = operand->k;
+    Val row = operand->is_mn_major ? at_k : own, along = operand->is_mn_major ? own : at_k;
+    Val rest = k_muli(k, k_uremi(k, along, operand->chunk_elems), operand->elem_bytes);
+    Val chunk = k_udivi(k, along, operand->chunk_elems);
+    return k_add(k, chunk_bytes(operand, row, chunk), rest);
+}
+
 /* The layout of the operand. */
 
 /* Whether the tile may be transposed: neither ldmatrix nor loads of elements can transpose bytes.

@@ -8,7 +8,10 @@
  *
  *     scores = lhs rhs^T        from the first buffer    the second is filled with values
  *     weights
- *     result += weights values  from the second          the first is filled with the next rhs */
+ *     result += weights values  from the second          the first is filled with the next rhs
+ *
+ * 0 times an infinity or a NaN is NaN. So a block has met such values of hidden keys if one of its
+ * sums is NaN in the end. Then it begins again, and takes each value as wgmma_rows_hidden.c does. */
 #include "codegen/gpu_gemm/mma_tile.h"
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
@@ -20,8 +23,10 @@ typedef struct OnlineMma {
     MmaTile scores, out;
     MmaOperand left, right, values;
     uint32_t n_steps;                        /* of the scores' k */
-    Val left_at, right_at, values_at, first; /* shared memory; index_type: the first key of the
-                                              * tile, a variable */
+    Val left_at, right_at, values_at; /* shared memory */
+    Val first;                        /* index_type: the first key of the tile, a variable */
+    Val repeats; /* i32, a variable: the block takes its tiles once more, as values that are not
+                  * finite may be hidden */
 } OnlineMma;
 
 /* Setting up. */
@@ -76,6 +81,9 @@ static void init(OnlineMma *o, Lower *lowers) {
     wgmma_rows_take_tile(s, wgmma_rows_number(s, gpu_block(s->lower)));
     wgmma_rows_make_variables(s);
     wgmma_rows_begin(s);
+    o->first = k_alloca(o->k, s->lower->index_type);
+    o->repeats = k_alloca(o->k, o->k->i32);
+    k_store(o->k, k_i32(o->k, 0), o->repeats);
     if (s->has_scores) init_scores(o);
     init_out(o);
     place_shared(o);
@@ -118,8 +126,8 @@ static void multiply_scores(OnlineMma *o) {
     for (uint32_t i = 0; i < scores->n_accs; i++) k_store(o->k, scores->accs[i], s->scores[i]);
 }
 
-/* Adds the product of the weights to the sums. */
-static void multiply_weights(OnlineMma *o) {
+/* Adds the product of the weights to the sums. is_finite: other values count as 0. */
+static void multiply_weights(OnlineMma *o, bool is_finite) {
     const WgmmaRows *s = &o->rows;
     const Codegen *k = o->k;
     MmaFragments fragments;
@@ -127,6 +135,8 @@ static void multiply_weights(OnlineMma *o) {
     for (uint32_t step = 0; step < s->width / GEMM_ROWS_GEMM_STEP; step++) {
         MmaStep of = {.step = step, .k0 = lower_index_const(s->lower, 0)};
         mma_tile_load(&o->out, &o->values, o->values_at, of, fragments.right);
+        for (uint32_t i = 0; i < o->out.n_n * 2 && is_finite; i++)
+            fragments.right[i] = wgmma_rows_finite(s, fragments.right[i]);
         for (uint32_t i = 0; i < FRAGMENT_REGISTERS; i++)
             fragments.left[i] = k_load(k, k->i32, s->weights[step * FRAGMENT_REGISTERS + i]);
         mma_tile_multiply(&o->out, &fragments);
@@ -134,30 +144,27 @@ static void multiply_weights(OnlineMma *o) {
     for (uint32_t i = 0; i < o->out.n_accs; i++) k_store(k, o->out.accs[i], s->sums[i]);
 }
 
-/* Whether a row of the warp sees none of the keys of the tile: i1. Four threads have a row. */
-static Val has_hidden(const OnlineMma *o) {
-    const Codegen *k = o->k;
-    Val any = k_or(k, wgmma_rows_hidden(&o->rows, 0), wgmma_rows_hidden(&o->rows, 1));
-    for (uint32_t offset = 4; offset < WARP_THREADS; offset *= 2)
-        any = k_or(k, any, gpu_shuffle_xor(k, any, offset));
-    return k_ne(k, any, k_i32(k, 0));
+static Val is_repeated(const OnlineMma *o) {
+    return k_nei(o->k, k_load(o->k, o->k->i32, o->repeats), 0);
 }
 
-/* Where the warp has such rows, their sums stay, whatever the values are. */
-static void multiply_visible(OnlineMma *o) {
-    const WgmmaRows *s = &o->rows;
+static Val value_at(const void *user, Val key, Val column) {
+    const OnlineMma *o = user;
+    Val at = mma_operand_element(&o->values, column, key);
+    return k_load(o->k, o->k->i16, k_byte(o->k, o->values_at, at));
+}
+
+static void multiply_seen(OnlineMma *o) {
     const Codegen *k = o->k;
-    LLVMBasicBlockRef some = k_block(k, "some_hidden"), none = k_block(k, "none_hidden");
+    LLVMBasicBlockRef infinite = k_block(k, "infinite"), first = k_block(k, "first");
     LLVMBasicBlockRef after = k_block(k, "multiplied");
-    k_cond_br(k, has_hidden(o), some, none);
-    k_goto(k, some);
-    Val before[WGMMA_ROWS_MOST_SUMS];
-    for (uint32_t i = 0; i < s->n_sums; i++) before[i] = k_load(k, k->f32, s->sums[i]);
-    multiply_weights(o);
-    wgmma_rows_keep_hidden(s, before, 0, s->n_sums);
+    k_cond_br(k, is_repeated(o), infinite, first);
+    k_goto(k, infinite);
+    wgmma_rows_add_infinite(&o->rows, value_at, o);
+    multiply_weights(o, true);
     k_br(k, after);
-    k_goto(k, none);
-    multiply_weights(o);
+    k_goto(k, first);
+    multiply_weights(o, false);
     k_br(k, after);
     k_goto(k, after);
 }
@@ -189,13 +196,17 @@ static void take_tile(OnlineMma *o, Val column) {
     meet(o);
     fetch(&o->values, column, o->values_at);
     multiply_scores(o);
-    wgmma_rows_weigh(s, column, wgmma_rows_seen(s, column).all, &shifts);
+    wgmma_rows_make_exponents(s, column, wgmma_rows_seen(s, column).all);
+    If repeated = if_begin(o->k, is_repeated(o));
+    wgmma_rows_note_seen(s);
+    if_end(o->k, &repeated);
+    wgmma_rows_weigh(s, &shifts);
     wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
     Val next = next_seen(o, k_addi(o->k, column, s->width));
     meet(o);
     fetch_right(o, next);
-    multiply_visible(o);
+    multiply_seen(o);
     k_store(o->k, next, o->first);
 }
 
@@ -204,7 +215,6 @@ static void take_tiles(OnlineMma *o) {
     const Codegen *k = o->k;
     LLVMBasicBlockRef head = k_block(k, "tiles"), body = k_block(k, "tile");
     LLVMBasicBlockRef done = k_block(k, "summed");
-    o->first = k_alloca(k, s->lower->index_type);
     Val first = next_seen(o, s->keys.begin);
     if (s->has_scores) fetch(&o->left, lower_index_const(s->lower, 0), o->left_at);
     fetch_right(o, first);
@@ -218,12 +228,47 @@ static void take_tiles(OnlineMma *o) {
     k_goto(k, done);
 }
 
+/* Whether a thread of the block has a NaN among its sums: i1. The buffers are free. */
+static Val has_nan(const OnlineMma *o) {
+    const WgmmaRows *s = &o->rows;
+    const Codegen *k = o->k;
+    Val sums[WGMMA_ROWS_MOST_SUMS];
+    for (uint32_t i = 0; i < s->n_sums; i++) sums[i] = k_load(k, k->f32, s->sums[i]);
+    If first = if_begin(k, k_eqi(k, s->out.thread, 0));
+    k_store(k, k_i32(k, 0), o->values_at);
+    if_end(k, &first);
+    gpu_barrier(k);
+    If some = if_begin(k, online_has_nan(k, sums, s->n_sums));
+    k_store(k, k_i32(k, 1), o->values_at);
+    if_end(k, &some);
+    gpu_barrier(k);
+    Val any = k_load(k, k->i32, o->values_at);
+    gpu_barrier(k);
+    return k_nei(k, any, 0);
+}
+
+/* Takes the tiles, and again if they have hidden values that are not finite. */
+static void take_all(OnlineMma *o) {
+    const Codegen *k = o->k;
+    LLVMBasicBlockRef begin = k_block(k, "begin"), repeat = k_block(k, "repeat");
+    LLVMBasicBlockRef done = k_block(k, "taken");
+    k_branch(k, begin);
+    wgmma_rows_reset(&o->rows);
+    take_tiles(o);
+    meet(o);
+    Val is_first = k_not(k, is_repeated(o));
+    k_cond_br(k, k_and(k, is_first, has_nan(o)), repeat, done);
+    k_goto(k, repeat);
+    k_store(k, k_i32(k, 1), o->repeats);
+    k_br(k, begin);
+    k_goto(k, done);
+}
+
 static void emit(Lower *lowers) {
     const Codegen *k = lowers->k;
     OnlineMma *o = arena_array(k->arena, OnlineMma, 1);
     init(o, lowers);
-    take_tiles(o);
-    meet(o);
+    take_all(o);
     wgmma_rows_end(&o->rows);
     for (uint32_t i = 0; i < o->out.n_accs; i++)
         o->out.accs[i] = k_load(k, k->f32, o->rows.sums[i]);

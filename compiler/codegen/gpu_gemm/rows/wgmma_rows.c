@@ -371,7 +371,8 @@ void wgmma_rows_make_variables(WgmmaRows *s) {
     }
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) s->weights[i] = k_alloca(k, k->i32);
     s->has_weights = k_alloca(k, k->i32);
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) s->is_hidden[r] = k_alloca(k, k->i32);
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) s->seen[r] = k_alloca(k, k->i32);
+    s->weighed = k_alloca(k, s->lower->index_type);
 }
 
 static void release(const WgmmaRows *s, Val barrier) {
@@ -435,10 +436,14 @@ static void await_values(const WgmmaRows *s, PipelineState place) {
 }
 
 /* All but the last `n_after` groups of products finish. */
-static void end_scores(const WgmmaRows *s, PipelineState place, uint32_t n_after) {
-    if (!s->has_scores) return;
-    wgmma_await(s->k, n_after, s->scores, s->width / 2);
-    release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
+static void end_scores(const WgmmaRows *s, uint32_t n_after) {
+    if (s->has_scores) wgmma_await(s->k, n_after, s->scores, s->width / 2);
+}
+
+/* Nothing multiplies the scores of the place again; is_last: nor others of the rows. */
+static void forget_scores(const WgmmaRows *s, PipelineState place, bool is_last) {
+    if (s->has_scores) release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
+    if (is_last) release(s, left_barrier(s, LEFT_EMPTY));
 }
 
 static void end_sums(const WgmmaRows *s, PipelineState place) {
@@ -446,18 +451,28 @@ static void end_sums(const WgmmaRows *s, PipelineState place) {
     release(s, stage_barrier(s, place.stage, VALUES_EMPTY));
 }
 
-/* The whole second product of a place that has infinities: the sums of hidden rows stay. */
-static void multiply_visible(const WgmmaRows *s, PipelineState place) {
-    wgmma_rows_multiply_visible(s, values_at(s, place.stage));
-    release(s, stage_barrier(s, place.stage, VALUES_EMPTY));
+/* The second product of a place that has infinities, from its scores on. */
+static void multiply_infinite(const WgmmaRows *s, PipelineState place, bool is_last) {
+    const Codegen *k = s->k;
+    begin_scores(s, place);
+    end_scores(s, 0);
+    forget_scores(s, place, is_last);
+    Val any_hidden = k_int(k->i1, 0), column = k_load(k, s->lower->index_type, s->weighed);
+    wgmma_rows_make_exponents(s, column, any_hidden);
+    wgmma_rows_note_seen(s);
+    wgmma_rows_take_infinite(s, values_at(s, place.stage));
+    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
+    end_sums(s, place);
 }
 
 /* A tile of columns by itself: no weights wait to be multiplied. */
 static void single_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     RowShifts shifts;
     begin_scores(s, place);
-    end_scores(s, place, 0);
-    wgmma_rows_weigh(s, column, sees_all, &shifts);
+    end_scores(s, 0);
+    k_store(s->k, column, s->weighed);
+    wgmma_rows_make_exponents(s, column, sees_all);
+    wgmma_rows_weigh(s, &shifts);
     wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
     if (s->overlaps) k_store(s->k, k_i32(s->k, 1), s->has_weights);
@@ -467,13 +482,14 @@ static void single_columns(const WgmmaRows *s, Val column, Val sees_all, Pipelin
 static void multiply_last(const WgmmaRows *s, PipelineState place) {
     const Codegen *k = s->k;
     await_values(s, place);
-    LLVMBasicBlockRef visible = k_block(k, "visible"), finite = k_block(k, "finite");
+    LLVMBasicBlockRef infinite = k_block(k, "infinite"), finite = k_block(k, "finite");
     LLVMBasicBlockRef after = k_block(k, "after");
-    k_cond_br(k, has_infinities(s, place.stage), visible, finite);
-    k_goto(k, visible);
-    multiply_visible(s, place);
+    k_cond_br(k, has_infinities(s, place.stage), infinite, finite);
+    k_goto(k, infinite);
+    multiply_infinite(s, place, s->overlaps);
     k_br(k, after);
     k_goto(k, finite);
+    forget_scores(s, place, s->overlaps);
     wgmma_rows_multiply_weights(s, values_at(s, place.stage));
     end_sums(s, place);
     k_br(k, after);
@@ -500,12 +516,15 @@ static void end_block(const WgmmaRows *s, PipelineState place) {
 static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     RowShifts shifts;
     PipelineState before = place_before(s, place);
+    forget_scores(s, before, false);
     take_turn(s);
     begin_scores(s, place);
     wgmma_rows_multiply_weights(s, values_at(s, before.stage));
     give_turn(s);
-    end_scores(s, place, 1);
-    wgmma_rows_weigh(s, column, sees_all, &shifts);
+    end_scores(s, 1);
+    k_store(s->k, column, s->weighed);
+    wgmma_rows_make_exponents(s, column, sees_all);
+    wgmma_rows_weigh(s, &shifts);
     end_block(s, before);
     end_sums(s, before);
     wgmma_rows_scale(s, &shifts);
@@ -523,13 +542,13 @@ static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineSta
     PipelineState before = place_before(s, place);
     LLVMBasicBlockRef single = k_block(k, "single"), next = k_block(k, "next");
     LLVMBasicBlockRef after = k_block(k, "after");
-    LLVMBasicBlockRef check = k_block(k, "check"), visible = k_block(k, "visible");
+    LLVMBasicBlockRef check = k_block(k, "check"), infinite = k_block(k, "infinite");
     k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 0), single, check);
     k_goto(k, check);
     await_values(s, before);
-    k_cond_br(k, has_infinities(s, before.stage), visible, next);
-    k_goto(k, visible);
-    multiply_visible(s, before);
+    k_cond_br(k, has_infinities(s, before.stage), infinite, next);
+    k_goto(k, infinite);
+    multiply_infinite(s, before, false);
     k_br(k, single);
     k_goto(k, single);
     single_columns(s, column, sees_all, place);
@@ -548,12 +567,15 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     if (s->has_scores) wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
     ring[2] = k_xori(k, ring[2], 1);
     each_columns(s, multiply_columns, ring);
-    release(s, left_barrier(s, LEFT_EMPTY));
+    Val has_weights = k_eqi(k, k_load(k, k->i32, s->has_weights), 1);
     if (s->overlaps) {
-        If some = if_begin(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 1));
+        If some = if_begin(k, has_weights);
         multiply_last(s, place_before(s, (PipelineState){ring[0], ring[1]}));
         if_end(k, &some);
     }
+    If none = if_begin(k, k_not(k, has_weights));
+    release(s, left_barrier(s, LEFT_EMPTY));
+    if_end(k, &none);
     wgmma_rows_end(s);
     wgmma_epilogue_sums(&s->out, &epilogue, s->sums);
 }

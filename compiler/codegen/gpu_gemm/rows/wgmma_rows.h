@@ -14,11 +14,12 @@
  * as the lhs of the second product must.
  *
  * A tile of columns that a mask hides from all rows of the block is neither copied nor multiplied.
- * In one that no mask touches, no code for masks runs. An online kernel adds nothing to a row of
- * which it hides all columns of a tile, whatever the values are: where a tile of values has an
- * infinity or a NaN, which idle warps of the producer find out, such rows keep their sums. With
- * more than 128 columns of the result the registers hold scores or weights, not both: a consumer
- * ends one product before the other begins. */
+ * In one that no mask touches, no code for masks runs. A hidden key, of score -infinity, has no
+ * part in the sums, whatever its value is. Idle warps of the producer find out whether a tile of
+ * values has an infinity or a NaN. In such a tile a consumer multiplies the scores again, to see
+ * which are hidden; so the tiles of both operands stay until then. With more than 128 columns of
+ * the result the registers hold scores or weights, not both: a consumer ends one product before the
+ * other begins. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
@@ -71,7 +72,8 @@ typedef struct WgmmaRows {
     Val scores[WGMMA_ROWS_MOST_SCORES], sums[WGMMA_ROWS_MOST_SUMS];
     Val shift[WGMMA_ROWS_OF_THREAD], total[WGMMA_ROWS_OF_THREAD][2];
     Val weights[2 * WGMMA_ROWS_MOST_PAIRS], has_weights;
-    Val is_hidden[WGMMA_ROWS_OF_THREAD]; /* i32: of the tile that was weighed */
+    Val weighed;                    /* index_type: the column of the tile that was weighed */
+    Val seen[WGMMA_ROWS_OF_THREAD]; /* i32: the thread's keys that are not hidden, a bit for each */
 } WgmmaRows;
 
 void wgmma_rows_find_masks(WgmmaRows *s);
@@ -89,31 +91,45 @@ Val wgmma_rows_number(const WgmmaRows *s, Val at);
 void wgmma_rows_make_variables(WgmmaRows *s);
 /* Sets the block to tile `number` (index_type). */
 void wgmma_rows_take_tile(WgmmaRows *s, Val number);
-/* A consumer begins the rows of the block. */
+/* A consumer begins the rows of the block: their positions, then their variables. */
 void wgmma_rows_begin(WgmmaRows *s);
+void wgmma_rows_reset(const WgmmaRows *s);
 /* Of a tile of columns: the factor, per row of the thread, of all that was weighed before. */
 typedef struct RowShifts {
     Val factors[WGMMA_ROWS_OF_THREAD];
 } RowShifts;
-/* Turns the scores of the tile at `column` into weights, in place, and adds them to the totals.
- * `sees_all`: Seen.all. */
-void wgmma_rows_weigh(const WgmmaRows *s, Val column, Val sees_all, RowShifts *shifts);
+/* Turns the scores of the tile at `column` into exponents, in place. `sees_all`: Seen.all; NULL: no
+ * mask hides a column. */
+void wgmma_rows_make_exponents(const WgmmaRows *s, Val column, Val sees_all);
+/* Turns the exponents into weights, in place, and adds them to the totals. */
+void wgmma_rows_weigh(const WgmmaRows *s, RowShifts *shifts);
 /* Scales the sums of the tiles before. */
 void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts);
 /* Rounds the weights to the lhs of the second product. */
 void wgmma_rows_keep_weights(const WgmmaRows *s);
-/* Whether the row sees none of the keys of the tile that was weighed: i32, 0 or 1. */
-Val wgmma_rows_hidden(const WgmmaRows *s, uint32_t r);
-/* Gives hidden rows the sums that they had: `n` from `first` on. */
-void wgmma_rows_keep_hidden(const WgmmaRows *s, const Val *before, uint32_t first, uint32_t n);
+/* The register of the weights of the thread's row `r` in pair `n`. */
+static inline uint32_t wgmma_rows_weight(uint32_t r, uint32_t n) {
+    return n / 2 * 4 + n % 2 * 2 + r;
+}
+
+/* Tiles in which a value is not finite. */
+
+/* Whether an element of the word (i32) of values is not finite: i1. */
+Val wgmma_rows_is_infinite(const WgmmaRows *s, Val word);
+/* The word with 0 in place of such elements. */
+Val wgmma_rows_finite(const WgmmaRows *s, Val word);
+/* Notes which exponents are not those of hidden keys. */
+void wgmma_rows_note_seen(const WgmmaRows *s);
+/* The value (i16) of a key of the tile at a column (i32) of the result's tile. */
+typedef Val WgmmaRowsValue(const void *user, Val key, Val column);
+/* Adds to the sums the infinities and NaNs that the rows see, each times its weight. */
+void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsValue *value_at, const void *user);
 /* Divides the sums by the totals; those of a part are stored beside the greatest scores. */
 void wgmma_rows_end(WgmmaRows *s);
 
 /* Begin the products of a tile: a wgmma group each. The operands are in shared memory. */
 void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at);
 void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at);
-/* The second product, finished, where values may be infinite: the sums of hidden rows stay. */
-void wgmma_rows_multiply_visible(const WgmmaRows *s, Val values_at);
 
 /* Without maps: the producer's threads compute a tile of an operand at the block, from `own` along
  * its axis and `k` on (index_type), and one of them arrives at the barrier. `flag`: becomes 1 in
@@ -125,5 +141,8 @@ void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const 
                              TilePlace place, Val barrier);
 /* A warp looks at its part of the values at `at`, and sets its flag. */
 void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag);
+/* The consumers add the infinities and NaNs of the values at `at` to the sums of the rows that see
+ * them, and replace them by 0. */
+void wgmma_rows_take_infinite(const WgmmaRows *s, Val at);
 
 #endif

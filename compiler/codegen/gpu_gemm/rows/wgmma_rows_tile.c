@@ -6,26 +6,9 @@ enum {
     GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS,
     CHECKING_THREADS = GROUP_THREADS - WARP_THREADS,
     ACCESS_WORDS = 4,
-    PRODUCER_BARRIER = 3 /* of the block: after the turns of two consumers */
+    PRODUCER_BARRIER = 3, /* of the block: after the turns of two consumers */
+    CONSUMERS_BARRIER
 };
-
-/* The bits of an exponent that is all ones, of both elements of a word. */
-static int64_t exponent_bits(Dtype dtype) {
-    return dtype_info(dtype)->mma == MMA_BFLOAT ? 0x7F807F80 : 0x7C007C00;
-}
-
-/* Whether an element of the word (i32) is not finite: i1. */
-static Val is_infinite(const WgmmaRows *s, Val word) {
-    const Codegen *k = s->k;
-    int64_t bits = exponent_bits(gemm_operand_dtype(s->out_lower->kernel));
-    Val any = k_int(k->i1, 0);
-    for (uint32_t half = 0; half < 2; half++) {
-        int64_t own = half ? bits & 0xFFFF0000 : bits & 0xFFFF;
-        Val is_it = k_eqi(k, k_andi(k, word, own), own);
-        any = half ? k_or(k, any, is_it) : is_it;
-    }
-    return any;
-}
 
 static void set_flag(const WgmmaRows *s, Val flag, Val is_set) {
     const Codegen *k = s->k;
@@ -47,9 +30,49 @@ void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag) {
     loop_carry(k, &loop, &any, 1);
     Val access = k_load_aligned(k, words, k_byte(k, at, loop.index), ACCESS_BYTES);
     for (uint32_t i = 0; i < ACCESS_WORDS; i++)
-        any = k_or(k, any, k_zext(k, is_infinite(s, k_extract(k, access, i)), k->i32));
+        any = k_or(k, any, k_zext(k, wgmma_rows_is_infinite(s, k_extract(k, access, i)), k->i32));
     loop_end(k, &loop);
     set_flag(s, flag, k_ne(k, any, k_i32(k, 0)));
+}
+
+/* The value of a key at a column of the values at `at`. */
+typedef struct ValuesAt {
+    const WgmmaRows *s;
+    Val at;
+} ValuesAt;
+
+static Val value_at(const void *user, Val key, Val column) {
+    const ValuesAt *values = user;
+    const OperandTile *tile = &values->s->values;
+    const Codegen *k = values->s->k;
+    uint32_t rows = tile->is_mn_major ? tile->depth : tile->own;
+    Val row = tile->is_mn_major ? key : column, fast = tile->is_mn_major ? column : key;
+    Val line = k_madi(k, k_udivi(k, fast, WGMMA_ROWS_BLOCK_ELEMS), rows, row);
+    Val along = k_uremi(k, fast, WGMMA_ROWS_BLOCK_ELEMS);
+    Val turn = k_muli(k, k_andi(k, row, 7), ACCESS_BYTES);
+    Val byte = k_xor(k, k_muli(k, along, GEMM_ROWS_GEMM_ELEM_BYTES), turn);
+    return k_load(k, k->i16, k_byte(k, values->at, k_madi(k, line, WGMMA_SWIZZLE_BYTES, byte)));
+}
+
+static void consumers_meet(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    Val args[2] = {k_i32(k, CONSUMERS_BARRIER), k_i32(k, (int64_t)s->out.n_groups * GROUP_THREADS)};
+    k_asm(k, k->void_type, "bar.sync $0, $1;", "r,r,~{memory}", args, 2, true);
+}
+
+/* Both consumers come here: they take the same tiles. */
+void wgmma_rows_take_infinite(const WgmmaRows *s, Val at) {
+    const Codegen *k = s->k;
+    ValuesAt values = {s, at};
+    wgmma_rows_add_infinite(s, value_at, &values);
+    consumers_meet(s);
+    Loop loop = loop_begin(k, k_muli(k, s->out.thread, WORD_BYTES), k_i32(k, s->values.bytes),
+                           (int64_t)s->out.n_groups * GROUP_THREADS * WORD_BYTES);
+    Val place = k_byte(k, at, loop.index);
+    k_store(k, wgmma_rows_finite(s, k_load(k, k->i32, place)), place);
+    loop_end(k, &loop);
+    k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
+    consumers_meet(s);
 }
 
 /* Element `number` (i32) of the tile: its coordinates along the operand's axis and along k, and its
@@ -101,7 +124,10 @@ void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const 
     TileElement element = element_of(s, tile, loop.index);
     Val bits = element_bits(s, tile, block, place, element);
     k_store(k, bits, k_byte(k, place.to, element.at));
-    if (place.flag) any = k_or(k, any, k_zext(k, is_infinite(s, k_zext(k, bits, k->i32)), k->i32));
+    if (place.flag) {
+        Val is_infinite = wgmma_rows_is_infinite(s, k_zext(k, bits, k->i32));
+        any = k_or(k, any, k_zext(k, is_infinite, k->i32));
+    }
     loop_end(k, &loop);
     if (place.flag) set_flag(s, place.flag, k_ne(k, any, k_i32(k, 0)));
     k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");

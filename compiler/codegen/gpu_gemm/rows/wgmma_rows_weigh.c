@@ -69,12 +69,16 @@ void wgmma_rows_take_tile(WgmmaRows *s, Val number) {
 }
 
 void wgmma_rows_begin(WgmmaRows *s) {
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) begin_row(s, r);
+    wgmma_rows_reset(s);
+}
+
+void wgmma_rows_reset(const WgmmaRows *s) {
     const Codegen *k = s->k;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        begin_row(s, r);
         k_store(k, k_number(k, DT_F32, s->greatest.identity), s->shift[r]);
         for (uint32_t i = 0; i < PAIR; i++) k_store(k, k_number(k, DT_F32, 0), s->total[r][i]);
-        k_store(k, k_i32(k, 0), s->is_hidden[r]);
+        k_store(k, k_i32(k, 0), s->seen[r]);
     }
     for (uint32_t i = 0; i < s->n_sums; i++) k_store(k, k_number(k, DT_F32, 0), s->sums[i]);
     k_store(k, k_i32(k, 0), s->has_weights);
@@ -264,21 +268,23 @@ static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
         Acc shift =
             acc_combine(s->out_lower, &s->greatest, (Acc){before, NULL}, (Acc){most[r], NULL});
         k_store(k, shift.value, s->shift[r]);
-        k_store(k, k_zext(k, is_none(s, most[r]), k->i32), s->is_hidden[r]);
         now[r] = finite_shift(s, shift.value);
         shifts->factors[r] = weight_of(s, before, now[r]);
         for (uint32_t i = 0; i < PAIR; i++) scale(s, shifts->factors[r], s->total[r][i]);
     }
 }
 
-void wgmma_rows_weigh(const WgmmaRows *s, Val tile, Val sees_all, RowShifts *shifts) {
+void wgmma_rows_make_exponents(const WgmmaRows *s, Val tile, Val sees_all) {
     const Codegen *k = s->k;
-    Val now[WGMMA_ROWS_OF_THREAD];
     Val first = k_add(k, tile, gpu_index(s->lower, gpu_fragment_column(k, s->out.thread)));
     if (sees_all)
         make_exponents_by_mask(s, first, sees_all);
     else
         make_exponents(s, first, true);
+}
+
+void wgmma_rows_weigh(const WgmmaRows *s, RowShifts *shifts) {
+    Val now[WGMMA_ROWS_OF_THREAD];
     shift_rows(s, now, shifts);
     for (uint32_t n = 0; n < s->n_pairs; n++)
         for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) weigh_pair(s, r, n, now[r]);
@@ -293,28 +299,11 @@ void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts) {
 void wgmma_rows_keep_weights(const WgmmaRows *s) {
     const Codegen *k = s->k;
     Dtype to = gemm_operand_dtype(s->out_lower->kernel);
-    for (uint32_t i = 0; i < 2 * s->n_pairs; i++) {
-        Val pair = load_pair(s, i % 2, i / 4 * 2 + i % 4 / 2);
-        k_store(k, k_bitcast(k, convert_value(k, pair, DT_F32, to), k->i32), s->weights[i]);
-    }
-}
-
-Val wgmma_rows_hidden(const WgmmaRows *s, uint32_t r) {
-    return k_load(s->k, s->k->i32, s->is_hidden[r]);
-}
-
-void wgmma_rows_keep_hidden(const WgmmaRows *s, const Val *before, uint32_t first, uint32_t n) {
-    const Codegen *k = s->k;
-    const Val *sums = s->sums + first;
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val is_hidden = k_ne(k, wgmma_rows_hidden(s, r), k_i32(k, 0));
-        for (uint32_t j = 0; j < n / FRAGMENT_ACCUMULATORS; j++)
-            for (uint32_t i = 0; i < PAIR; i++) {
-                uint32_t at = gpu_fragment_pair(0, 0, j, r) + i;
-                Val after = k_load(k, k->f32, sums[at]);
-                k_store(k, k_select(k, is_hidden, before[at], after), sums[at]);
-            }
-    }
+    for (uint32_t n = 0; n < s->n_pairs; n++)
+        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+            Val pair = convert_value(k, load_pair(s, r, n), DT_F32, to);
+            k_store(k, k_bitcast(k, pair, k->i32), s->weights[wgmma_rows_weight(r, n)]);
+        }
 }
 
 /* One of the four threads of a row stores what a part has besides its sums. */
@@ -360,47 +349,19 @@ void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at) {
     wgmma_product(s->k, &product);
 }
 
-/* Begins the second product at the columns of n sums from sum `first` on. */
-static void multiply_columns(const WgmmaRows *s, Val values_at, uint32_t first, uint32_t n) {
+void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
     const Codegen *k = s->k;
     Val registers[2 * WGMMA_ROWS_MOST_PAIRS];
-    uint32_t column_bytes =
-        s->values.is_mn_major ? s->values.depth * GEMM_ROWS_GEMM_ELEM_BYTES : WGMMA_SWIZZLE_BYTES;
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) registers[i] = k_load(k, k->i32, s->weights[i]);
     Dtype dtype = gemm_operand_dtype(s->out_lower->kernel);
     WgmmaProduct product = {
         .dtypes = {dtype, dtype},
-        .width = 2 * n,
+        .width = 2 * s->n_sums,
         .n_steps = s->width / GEMM_ROWS_GEMM_STEP,
         .right = {s->values.is_mn_major, s->values.own, s->values.depth},
         .registers = registers,
-        .accs = s->sums + first,
+        .accs = s->sums,
     };
-    Val at = first ? k_byte(k, values_at, k_i32(k, (int64_t)2 * first * column_bytes)) : values_at;
-    product.right_descriptor = wgmma_descriptor(k, &product.right, at);
+    product.right_descriptor = wgmma_descriptor(k, &product.right, values_at);
     wgmma_product(k, &product);
-}
-
-void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
-    multiply_columns(s, values_at, 0, s->n_sums);
-}
-
-/* The same at some columns, where the sums of hidden rows stay. */
-static void multiply_visible(const WgmmaRows *s, Val values_at, uint32_t first, uint32_t n) {
-    const Codegen *k = s->k;
-    Val before[WGMMA_ROWS_MOST_BESIDE];
-    for (uint32_t i = 0; i < n; i++) before[i] = k_load(k, k->f32, s->sums[first + i]);
-    multiply_columns(s, values_at, first, n);
-    wgmma_await(k, 0, s->sums + first, n);
-    wgmma_rows_keep_hidden(s, before, first, n);
-}
-
-/* A part of the columns at a time where there are many, so that registers suffice. A part begins
- * at a multiple of WGMMA_ROWS_BLOCK_ELEMS columns. */
-void wgmma_rows_multiply_visible(const WgmmaRows *s, Val values_at) {
-    uint32_t most = s->overlaps ? WGMMA_ROWS_MOST_BESIDE : WGMMA_ROWS_BLOCK_ELEMS / 2;
-    for (uint32_t first = 0; first < s->n_sums; first += most) {
-        uint32_t left = s->n_sums - first;
-        multiply_visible(s, values_at, first, left < most ? left : most);
-    }
 }
