@@ -36,6 +36,7 @@ typedef struct Online {
     Val packed_rows;              /* of the unit, panel after panel */
     Mask masks[MOST_MASKS];       /* of the scores' program */
     uint32_t n_masks;
+    MaskBox seen_rows; /* of the unit */
 } Online;
 
 static Val load_at(const Online *o, const CpuArray *array, Val at, uint32_t lanes) {
@@ -422,17 +423,21 @@ static MaskSpan span_of(const Codegen *k, Val first, Val n) {
     return span;
 }
 
+static void take_seen_rows(Online *o) {
+    const Kernel *maker = o->scores ? o->scores->lower->kernel : NULL;
+    o->seen_rows = (MaskBox){.point = point_inside(maker ? &o->scores->point : &o->point),
+                             .row_axis = maker ? gemm_axis_m(maker) : o->row_axis,
+                             .key_axis = maker ? gemm_axis_n(maker) : o->key_axis};
+    o->seen_rows.rows = span_of(o->lower->k, o->row_begin, o->n_rows);
+    masks_take_rows(&o->seen_rows, o->masks, o->n_masks);
+}
+
 /* Whether a mask is known to hide the block of keys from all rows of the unit (i1); NULL: there is
  * no mask. */
 static Val is_hidden(const Online *o) {
-    const Codegen *k = o->lower->k;
-    const Kernel *maker = o->scores ? o->scores->lower->kernel : NULL;
+    MaskBox box = o->seen_rows;
     if (!o->n_masks) return NULL;
-    MaskBox box = {.point = point_inside(maker ? &o->scores->point : &o->point),
-                   .row_axis = maker ? gemm_axis_m(maker) : o->row_axis,
-                   .key_axis = maker ? gemm_axis_n(maker) : o->key_axis};
-    box.rows = span_of(k, o->row_begin, o->n_rows);
-    box.keys = span_of(k, o->key_begin, o->n_keys);
+    box.keys = span_of(o->lower->k, o->key_begin, o->n_keys);
     return masks_seen(&box, o->masks, o->n_masks).none;
 }
 
@@ -580,6 +585,7 @@ static void emit(Lower *lower, Lower *scores) {
     Loop units = cpu_unit_loop(lower, first->units_begin, first->units_end, 1);
     o.point = point_new(lower, 1);
     place_unit(&o, units.index);
+    if (o.n_masks) take_seen_rows(&o);
     begin_rows(&o);
     if (scores) pack_rows(&o);
     take_blocks(&o);

@@ -27,11 +27,7 @@ uint32_t masks_find(const ScalarTab *tab, ScalarId root, Mask *masks) {
 
 /* Intervals. */
 
-/* An interval of integers (i64). lo NULL: nothing is known. `holds` (i1): whether the values lie in
- * it; NULL: they do. */
-typedef struct Range {
-    Val lo, hi, holds;
-} Range;
+typedef MaskRange Range;
 
 static const Range anything = {NULL, NULL, NULL};
 
@@ -121,6 +117,66 @@ static Range narrow_sum(const Codegen *k, Range a, Range b) {
     return sum;
 }
 
+static bool is_sum(const Scalar *scalar) {
+    return scalar->kind == SCALAR_PRIM && (scalar->prim == PRIM_ADD || scalar->prim == PRIM_SUB);
+}
+
+/* Values. */
+
+/* The value at a position (i64) along the axis. */
+static Val value_at(const MaskBox *box, ScalarId id, uint32_t axis, Val position) {
+    const Codegen *k = box->point.lower->k;
+    Point point = point_inside(&box->point);
+    point.lanes = 1;
+    point.axis[axis] = k_index_cast(k, position, box->point.lower->index_type);
+    return point_value(&point, id);
+}
+
+/* Widens the extremes (i32: the least, the greatest) by the value at the position. */
+static void widen(const MaskBox *box, ScalarId id, uint32_t axis, Val position, Val *extremes) {
+    const Codegen *k = box->point.lower->k;
+    Val value = value_at(box, id, axis, position);
+    extremes[0] = k_smin(k, extremes[0], value);
+    extremes[1] = k_smax(k, extremes[1], value);
+}
+
+/* A thread has every `n`-th position, of `n` threads; the last one where there are no more. */
+static void widen_by_threads(const MaskBox *box, ScalarId id, uint32_t axis, MaskSpan span,
+                             Val *extremes) {
+    const Codegen *k = box->point.lower->k;
+    const MaskThreads *threads = box->threads;
+    Val first = k_add(k, span.first, k_index_cast(k, threads->number, k->i64));
+    for (uint32_t i = 0; i < span.most; i += threads->n)
+        widen(box, id, axis, k_smin(k, k_addi(k, first, i), span.last), extremes);
+    extremes[0] = threads->join(k, extremes[0], PRIM_MIN);
+    extremes[1] = threads->join(k, extremes[1], PRIM_MAX);
+}
+
+/* The interval of a value (i32) that varies along one axis. */
+static Range range_along(const MaskBox *box, ScalarId id, uint32_t axis) {
+    const Codegen *k = box->point.lower->k;
+    MaskSpan span = axis == box->row_axis ? box->rows : box->keys;
+    Val extremes[2] = {k_i32(k, INT32_MAX), k_i32(k, INT32_MIN)};
+    if (box->threads) {
+        widen_by_threads(box, id, axis, span, extremes);
+    } else {
+        Loop loop = loop_begin(k, span.first, k_addi(k, span.last, 1), 1);
+        loop_carry(k, &loop, extremes, 2);
+        widen(box, id, axis, loop.index, extremes);
+        loop_end(k, &loop);
+    }
+    return (Range){k_sext(k, extremes[0], k->i64), k_sext(k, extremes[1], k->i64), NULL};
+}
+
+/* The interval of a value (i32) whose parts have none. */
+static Range range_of_values(const MaskBox *box, ScalarId id) {
+    uint32_t axes = get(box, id)->axes & inner_axes(box);
+    for (uint32_t i = 0; i < box->n_known; i++)
+        if (box->known[i] == id) return box->ranges[i];
+    if (axes == inner_axes(box)) return anything;
+    return range_along(box, id, axes == 1u << box->row_axis ? box->row_axis : box->key_axis);
+}
+
 static Range range_of(MaskBox *box, ScalarId id) {
     const Codegen *k = box->point.lower->k;
     const Scalar *scalar = get(box, id);
@@ -128,8 +184,7 @@ static Range range_of(MaskBox *box, ScalarId id) {
     if (!dtype_in(scalar->dtype, DTS_INDEX) || dtype_is_wide(scalar->dtype)) return anything;
     if (scalar->kind == SCALAR_CONST) return exactly(k, k_int(k->i64, scalar->whole));
     if (!(scalar->axes & inner_axes(box))) return exactly(k, point_value(&box->point, id));
-    if (scalar->kind != SCALAR_PRIM || (scalar->prim != PRIM_ADD && scalar->prim != PRIM_SUB))
-        return anything;
+    if (!is_sum(scalar)) return range_of_values(box, id);
     Range a = range_of(box, scalar->args[0]), b = range_of(box, scalar->args[1]);
     return narrow_sum(k, a, scalar->prim == PRIM_SUB ? negative(k, b) : b);
 }
@@ -188,6 +243,27 @@ static Seen seen_by(MaskBox *box, ScalarId id) {
     default:
         return unknown(k);
     }
+}
+
+/* Notes the values of the predicate, or of a part of it, that vary along the rows alone. */
+static void take_values(MaskBox *box, ScalarId id) {
+    const Scalar *scalar = get(box, id);
+    bool is_integer = dtype_in(scalar->dtype, DTS_INDEX) && !dtype_is_wide(scalar->dtype);
+    bool is_predicate = scalar->kind == SCALAR_PRIM && dtype_in(scalar->dtype, DTS_BOOL);
+    if (is_predicate || (is_integer && is_sum(scalar)))
+        for (uint32_t i = 0; i < prim_info(scalar->prim)->arity; i++)
+            take_values(box, scalar->args[i]);
+    if (!is_integer || is_sum(scalar) || scalar->kind == SCALAR_INDEX) return;
+    for (uint32_t i = 0; i < box->n_known; i++)
+        if (box->known[i] == id) return;
+    if ((scalar->axes & inner_axes(box)) != 1u << box->row_axis || box->n_known == MASK_MOST_KNOWN)
+        return;
+    box->known[box->n_known] = id;
+    box->ranges[box->n_known++] = range_along(box, id, box->row_axis);
+}
+
+void masks_take_rows(MaskBox *box, const Mask *masks, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) take_values(box, masks[i].shows);
 }
 
 Seen masks_seen(MaskBox *box, const Mask *masks, uint32_t n) {

@@ -245,6 +245,7 @@ static void copy_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlo
     const Codegen *k = s->k;
     uint32_t along = tile->is_mn_major ? tile->own : tile->depth;
     uint32_t rows = tile->is_mn_major ? tile->depth : tile->own;
+    If copies = if_begin(k, s->copies);
     gpu_mbarrier_expect(k, barrier, tile->bytes);
     for (uint32_t at = 0; at < along; at += WGMMA_ROWS_BLOCK_ELEMS) {
         WgmmaBox box = {.map = tile->map,
@@ -259,6 +260,7 @@ static void copy_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlo
         *moves = k_addi(k, *moves, at);
         wgmma_copy_box(tile->lower, &box, block);
     }
+    if_end(k, &copies);
 }
 
 /* Brings in a tile: the elected thread copies, or all threads compute. */
@@ -339,7 +341,8 @@ static void set_registers(const WgmmaRows *s, bool is_consumer) {
                   k_i32(s->k, is_consumer ? (ALL_REGISTERS - few) / 2 : few));
 }
 
-/* One elected thread of one warp copies. The other warps look at what it copied. */
+/* One elected thread of one warp copies; where there are masks, the whole warp looks at them. The
+ * other warps look at what it copied. */
 static void run_copying(WgmmaRows *s) {
     const Codegen *k = s->k;
     set_registers(s, false);
@@ -350,7 +353,9 @@ static void run_copying(WgmmaRows *s) {
     Val is_first = k_eqi(k, s->out.warp, s->out.sched->gemm.warps_m);
     If warp = if_begin(k, is_first);
     Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
-    If lane = if_begin(k, k_extract_value(k, elected, 1));
+    Val is_elected = k_extract_value(k, elected, 1);
+    If lane = if_begin(k, s->n_masks ? NULL : is_elected);
+    s->copies = s->n_masks ? is_elected : NULL;
     each_tile_of_rows(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);

@@ -51,6 +51,7 @@ typedef struct WgmmaRows {
     Lower *lower, *out_lower; /* of the scores, and of the online kernel: without scores the same */
     bool has_scores;          /* the launch multiplies them */
     bool has_maps; /* the copy engine copies tiles; else the producer's threads compute them */
+    Val copies;    /* i1: this thread of the producer starts copies */
     uint32_t row_axis, key_axis;   /* of `lower`: rows and columns of the scores */
     ScalarId exponent;             /* of the online kernel */
     Reduce greatest, total_of_row; /* how a row's shift and its sum of weights are combined */
@@ -62,6 +63,8 @@ typedef struct WgmmaRows {
     bool overlaps;          /* the next tile's scores are multiplied beside a tile's weights */
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
+    MaskThreads looking; /* a warp looks at the values of masks */
+    MaskBox seen_rows;   /* of the block */
     double factor;              /* a weight is 2^(factor * (score - shift)) */
     bool is_whole;              /* every tile of scores is inside the extents */
     GemmBlock block, out_block; /* of `lower` and of the result */
@@ -77,8 +80,10 @@ typedef struct WgmmaRows {
 } WgmmaRows;
 
 void wgmma_rows_find_masks(WgmmaRows *s);
+/* Sets what masks have of the rows of the block. The threads of a warp come here together. */
+void wgmma_rows_take_seen_rows(WgmmaRows *s);
 /* What the rows of the block see of the tile from `column` (index_type) on. NULL: some of every
- * tile, or all of every tile. */
+ * tile, or all of every tile. The threads of a warp come here together. */
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
 
 /* Opens the kernels of the launch; `out` stays for the template. */

@@ -19,19 +19,37 @@ void wgmma_rows_find_masks(WgmmaRows *s) {
 /* `n` positions from `first` (index_type) on, before `extent`. */
 static MaskSpan positions(const WgmmaRows *s, Val first, uint32_t n, Val extent) {
     const Codegen *k = s->k;
-    MaskSpan span = {.first = k_index_cast(k, first, k->i64)};
+    MaskSpan span = {.first = k_index_cast(k, first, k->i64), .most = n};
     Val last = k_addi(k, span.first, (int64_t)n - 1);
     span.last = k_smin(k, last, k_subi(k, k_index_cast(k, extent, k->i64), 1));
     return span;
+}
+
+/* Over the warp. */
+static Val join_extremes(const Codegen *k, Val value, PrimId extreme) {
+    for (uint32_t offset = WARP_THREADS / 2; offset > 0; offset /= 2) {
+        Val other = gpu_shuffle_xor(k, value, offset);
+        value = extreme == PRIM_MIN ? k_smin(k, value, other) : k_smax(k, value, other);
+    }
+    return value;
+}
+
+void wgmma_rows_take_seen_rows(WgmmaRows *s) {
+    Val lane = k_andi(s->k, s->out.thread, WARP_THREADS - 1);
+    s->looking = (MaskThreads){.n = WARP_THREADS, .number = lane, .join = join_extremes};
+    s->seen_rows = (MaskBox){.point = point_inside(&s->block.point),
+                             .row_axis = s->row_axis,
+                             .key_axis = s->key_axis,
+                             .threads = &s->looking};
+    s->seen_rows.rows = positions(s, s->block.m0, s->tiles.m, s->block.m);
+    masks_take_rows(&s->seen_rows, s->masks, s->n_masks);
 }
 
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column) {
     const Codegen *k = s->k;
     if (!s->n_masks && s->is_whole) return (Seen){NULL, NULL};
     Val is_inside = k_ule(k, k_addi(k, column, s->width), s->n_keys);
-    MaskBox box = {
-        .point = point_inside(&s->block.point), .row_axis = s->row_axis, .key_axis = s->key_axis};
-    box.rows = positions(s, s->block.m0, s->tiles.m, s->block.m);
+    MaskBox box = s->seen_rows;
     box.keys = positions(s, column, s->width, s->n_keys);
     Seen seen = masks_seen(&box, s->masks, s->n_masks);
     seen.all = seen.all ? k_and(k, is_inside, seen.all) : is_inside;

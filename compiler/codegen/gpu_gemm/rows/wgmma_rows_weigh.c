@@ -66,6 +66,7 @@ void wgmma_rows_take_tile(WgmmaRows *s, Val number) {
     s->block = s->has_scores ? gpu_gemm_block_at(s->lower, scores_tile(s, number), &s->tiles)
                              : s->out_block;
     gpu_gemm_prepare_batch(&s->block, &root, 1);
+    if (s->n_masks || !s->is_whole) wgmma_rows_take_seen_rows(s);
 }
 
 void wgmma_rows_begin(WgmmaRows *s) {
