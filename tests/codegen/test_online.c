@@ -68,10 +68,9 @@ static void expect_results(const float *x, const float *v, const float *y, const
         bool is_right = isnan(want)   ? isnan(y[i])
                         : isinf(want) ? (double)y[i] == want
                                       : fabs(y[i] - want) <= 2e-4;
-        cr_assert(is_right,
-                  "row %lld column %lld of [%lld, %lld] x [%lld]: %g, not %g", (long long)row,
-                  (long long)column, (long long)dims[0], (long long)dims[1], (long long)dims[2],
-                  (double)y[i], want);
+        cr_assert(is_right, "row %lld column %lld of [%lld, %lld] x [%lld]: %g, not %g",
+                  (long long)row, (long long)column, (long long)dims[0], (long long)dims[1],
+                  (long long)dims[2], (double)y[i], want);
     }
 }
 

@@ -32,8 +32,8 @@ static const char *source_of(Arena *arena, const char *scores, const char *dtype
         "  i = iota([%d, %d], axis=0)\n  j = iota([%d, %d], axis=1)\n"
         "  id = reshape(docs, [1, %d])\n  own = reshape(owns, [%d, 1])\n"
         "  fuse must {\n  s = %s\n  y = softmax_matmul(where(%s, s, -inf), v, out=f32)\n  }\n}\n",
-        *scores == 'x' ? "x: f32[64, 640]" : "q: f32[64, 64], k: f32[640, 64]", dtype, N, C, N, M, M,
-        C, M, N, M, N, N, M, scores, predicate);
+        *scores == 'x' ? "x: f32[64, 640]" : "q: f32[64, 64], k: f32[640, 64]", dtype, N, C, N, M,
+        M, C, M, N, M, N, N, M, scores, predicate);
 }
 
 static void fill_ids(int32_t *docs, int32_t *owns) {
@@ -151,7 +151,8 @@ static void run_gpu(const Compiled *p, const char *predicate) {
     for (int i = 0; i < N * C; i++)
         values[i] = (uint16_t)dtype_bits(DT_F16, (double)value_of(i / C));
     const Variant *variant = &kernel->variants[0];
-    EmuLaunch launch = {.n_blocks = (M + variant->sched.gemm.tile_m - 1) / variant->sched.gemm.tile_m,
+    EmuLaunch launch = {.n_blocks =
+                            (M + variant->sched.gemm.tile_m - 1) / variant->sched.gemm.tile_m,
                         .n_threads = variant->sched.threads,
                         .params = params,
                         .seed = 1,

@@ -17,7 +17,8 @@ typedef struct Draw {
 } Draw;
 
 /* What a mask shows: `i` and `j` are the row and the column, `a` a number, `len` an input for each
- * head, `id` and `own` inputs for each column and row. */
+ * head, `id` and `own` inputs for each column and row; `doc` and `mine` count the documents that
+ * begin before a column and a row. */
 typedef struct MaskClass {
     const char *name, *shows;
 } MaskClass;
@@ -31,6 +32,9 @@ static const MaskClass masks[] = {
     {"chunks", "floor(cast(i, f32) / 32) == floor(cast(j, f32) / 32)"},
     {"lengths", "j < len"},
     {"documents", "id == own"},
+    {"packed", "doc == mine"},
+    {"packed causal", "(doc == mine) && (j <= i)"},
+    {"documents before", "doc <= mine"},
     {"ends", "!(j > a)"},
 };
 enum { N_MASKS = sizeof masks / sizeof *masks };
@@ -52,7 +56,7 @@ static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
 
 static const char *score_text(Draw *d) {
     const char *product = rng_chance(&d->rng, 30) ? "matmul(q, t, out=f32)"
-                                                  : "matmul(q, transpose(k, [0, 2, 1]), out=f32)";
+                                                  : "matmul(q, transpose(kk, [0, 2, 1]), out=f32)";
     const char *scale = pick(d, "* 0.125", "/ 8");
     if (rng_chance(&d->rng, 15)) return str_format(d->arena, "4 * tanh(%s %s)", product, scale);
     return str_format(d->arena, "%s %s%s", product, scale, pick(d, "", " + bias"));
@@ -65,6 +69,17 @@ static const char *masked_text(Draw *d, const MaskClass *mask) {
     return str_format(d->arena, "where(%s, s, -inf)", mask->shows);
 }
 
+/* Keys and values, of which the last are infinities or NaNs in half of the programs. */
+static const char *spoilt_text(Draw *d) {
+    long long n = d->n, first = rng_between(&d->rng, 0, n);
+    if (rng_chance(&d->rng, 50)) return "  kk = k\n  vv = v\n";
+    return str_format(d->arena,
+                      "  fuse never {\n"
+                      "  last = reshape(iota([%lld], axis=0) >= %lld, [1, %lld, 1])\n"
+                      "  kk = where(last, %s, k)\n  vv = where(last, %s, v)\n  }\n",
+                      n, first, n, pick(d, "nan", "inf"), pick(d, "nan", "-inf"));
+}
+
 static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
     const char *dtype = pick(d, "bf16", "f16");
     long long h = d->heads, m = d->m, n = d->n, k = d->depth, c = d->columns;
@@ -75,12 +90,14 @@ static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
         "-> (o: %s[%lld, %lld, %lld]) {\n"
         "  i = iota([%lld, %lld], axis=0)\n  j = iota([%lld, %lld], axis=1)\n"
         "  len = reshape(lens, [%lld, 1, 1])\n  id = reshape(ids[0:%lld], [1, %lld])\n"
-        "  own = reshape(ids[0:%lld], [%lld, 1])\n  a = %lld\n  s = %s\n  x = %s\n"
-        "%s  o = cast(softmax(x, axis=2), %s) @ v\n%s}\n",
+        "  own = reshape(ids[0:%lld], [%lld, 1])\n  a = %lld\n"
+        "  docs = cumsum(where(ids %% 64 == 0, 1, 0), axis=0)\n"
+        "  doc = reshape(docs[0:%lld], [1, %lld])\n  mine = reshape(docs[0:%lld], [%lld, 1])\n"
+        "%s  s = %s\n  x = %s\n%s  o = cast(softmax(x, axis=2), %s) @ vv\n%s}\n",
         dtype, h, m, k, dtype, h, n, k, dtype, h, k, n, dtype, h, n, c, m, n, h, m > n ? m : n,
-        dtype, h, m, c, m, n, m, n, h, n, n, m, m, (long long)rng_between(&d->rng, 0, n),
-        score_text(d), masked_text(d, mask), is_online ? "online {\n" : "", dtype,
-        is_online ? "}\n" : "");
+        dtype, h, m, c, m, n, m, n, h, n, n, m, m, (long long)rng_between(&d->rng, 0, n), n, n, m,
+        m, spoilt_text(d), score_text(d), masked_text(d, mask), is_online ? "online {\n" : "",
+        dtype, is_online ? "}\n" : "");
 }
 
 typedef struct MaskCount {

@@ -23,8 +23,7 @@ Val online_rounded(const Lower *lower, Val score, Val weight) {
     const Codegen *k = lower->k;
     Dtype acc = reduce_of(lower)->acc, values = values_dtype(lower);
     uint32_t lanes = k_lanes(score);
-    Val is_hidden =
-        k_fcmp(k, LLVMRealOEQ, score, k_splat(k, k_number(k, acc, -INFINITY), lanes));
+    Val is_hidden = k_fcmp(k, LLVMRealOEQ, score, k_splat(k, k_number(k, acc, -INFINITY), lanes));
     if (acc != values)
         weight = convert_value(k, convert_value(k, weight, acc, values), values, acc);
     return k_select(k, is_hidden, k_splat(k, k_number(k, acc, -0.0), lanes), weight);

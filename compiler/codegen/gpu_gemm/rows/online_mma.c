@@ -11,7 +11,8 @@
  *     result += weights values  from the second          the first is filled with the next rhs
  *
  * 0 times an infinity or a NaN is NaN. So a block has met such values of hidden keys if one of its
- * sums is NaN in the end. Then it begins again, and takes each value as wgmma_rows_hidden.c does. */
+ * sums is NaN in the end. Then it begins again, and takes each value as wgmma_rows_hidden.c does.
+ */
 #include "codegen/gpu_gemm/mma_tile.h"
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
@@ -22,7 +23,7 @@ typedef struct OnlineMma {
     const Codegen *k;
     MmaTile scores, out;
     MmaOperand left, right, values;
-    uint32_t n_steps;                        /* of the scores' k */
+    uint32_t n_steps;                 /* of the scores' k */
     Val left_at, right_at, values_at; /* shared memory */
     Val first;                        /* index_type: the first key of the tile, a variable */
     Val repeats; /* i32, a variable: the block takes its tiles once more, as values that are not
@@ -148,10 +149,16 @@ static Val is_repeated(const OnlineMma *o) {
     return k_nei(o->k, k_load(o->k, o->k->i32, o->repeats), 0);
 }
 
-static Val value_at(const void *user, Val key, Val column) {
+static Val value_place(const OnlineMma *o, Val key, Val column) {
+    return k_byte(o->k, o->values_at, mma_operand_element(&o->values, column, key));
+}
+
+static Val pair_at(const void *user, Val key, Val column) {
     const OnlineMma *o = user;
-    Val at = mma_operand_element(&o->values, column, key);
-    return k_load(o->k, o->k->i16, k_byte(o->k, o->values_at, at));
+    bool are_neighbours = o->values.is_mn_major;
+    Val first = value_place(o, key, column);
+    Val second = are_neighbours ? first : value_place(o, key, k_addi(o->k, column, 1));
+    return wgmma_rows_pair(o->k, first, second, are_neighbours);
 }
 
 static void multiply_seen(OnlineMma *o) {
@@ -160,7 +167,7 @@ static void multiply_seen(OnlineMma *o) {
     LLVMBasicBlockRef after = k_block(k, "multiplied");
     k_cond_br(k, is_repeated(o), infinite, first);
     k_goto(k, infinite);
-    wgmma_rows_add_infinite(&o->rows, value_at, o);
+    wgmma_rows_add_infinite(&o->rows, pair_at, o);
     multiply_weights(o, true);
     k_br(k, after);
     k_goto(k, first);

@@ -458,12 +458,10 @@ static void end_sums(const WgmmaRows *s, PipelineState place) {
 
 /* The second product of a place that has infinities, from its scores on. */
 static void multiply_infinite(const WgmmaRows *s, PipelineState place, bool is_last) {
-    const Codegen *k = s->k;
     begin_scores(s, place);
     end_scores(s, 0);
     forget_scores(s, place, is_last);
-    Val any_hidden = k_int(k->i1, 0), column = k_load(k, s->lower->index_type, s->weighed);
-    wgmma_rows_make_exponents(s, column, any_hidden);
+    wgmma_rows_make_exponents_again(s, k_load(s->k, s->lower->index_type, s->weighed));
     wgmma_rows_note_seen(s);
     wgmma_rows_take_infinite(s, values_at(s, place.stage));
     wgmma_rows_multiply_weights(s, values_at(s, place.stage));

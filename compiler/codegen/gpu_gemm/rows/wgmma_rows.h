@@ -63,8 +63,8 @@ typedef struct WgmmaRows {
     bool overlaps;          /* the next tile's scores are multiplied beside a tile's weights */
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
-    MaskThreads looking; /* a warp looks at the values of masks */
-    MaskBox seen_rows;   /* of the block */
+    MaskThreads looking;        /* a warp looks at the values of masks */
+    MaskBox seen_rows;          /* of the block */
     double factor;              /* a weight is 2^(factor * (score - shift)) */
     bool is_whole;              /* every tile of scores is inside the extents */
     GemmBlock block, out_block; /* of `lower` and of the result */
@@ -106,6 +106,8 @@ typedef struct RowShifts {
 /* Turns the scores of the tile at `column` into exponents, in place. `sees_all`: Seen.all; NULL: no
  * mask hides a column. */
 void wgmma_rows_make_exponents(const WgmmaRows *s, Val column, Val sees_all);
+/* The same with the code for masks in any case. */
+void wgmma_rows_make_exponents_again(const WgmmaRows *s, Val column);
 /* Turns the exponents into weights, in place, and adds them to the totals. */
 void wgmma_rows_weigh(const WgmmaRows *s, RowShifts *shifts);
 /* Scales the sums of the tiles before. */
@@ -125,10 +127,13 @@ Val wgmma_rows_is_infinite(const WgmmaRows *s, Val word);
 Val wgmma_rows_finite(const WgmmaRows *s, Val word);
 /* Notes which exponents are not those of hidden keys. */
 void wgmma_rows_note_seen(const WgmmaRows *s);
-/* The value (i16) of a key of the tile at a column (i32) of the result's tile. */
-typedef Val WgmmaRowsValue(const void *user, Val key, Val column);
+/* The values (i32: 16 bits each) of a key of the tile at a pair of columns (i32: the first) of the
+ * result's tile. */
+typedef Val WgmmaRowsPair(const void *user, Val key, Val column);
+/* The pair of values at two places in shared memory. */
+Val wgmma_rows_pair(const Codegen *k, Val first, Val second, bool are_neighbours);
 /* Adds to the sums the infinities and NaNs that the rows see, each times its weight. */
-void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsValue *value_at, const void *user);
+void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsPair *pair_at, const void *user);
 /* Divides the sums by the totals; those of a part are stored beside the greatest scores. */
 void wgmma_rows_end(WgmmaRows *s);
 

@@ -71,21 +71,24 @@ static Val weighty_keys(const WgmmaRows *s, uint32_t r) {
 
 /* A key for the thread's rows. */
 typedef struct SeenKey {
-    Val number;                                              /* i32: in the tile */
-    Val seen[WGMMA_ROWS_OF_THREAD], has_weight[WGMMA_ROWS_OF_THREAD]; /* i1 */
+    Val seen[WGMMA_ROWS_OF_THREAD];    /* i1 */
+    Val weights[WGMMA_ROWS_OF_THREAD]; /* f32: 1, or 0 where it has been rounded to 0 */
 } SeenKey;
 
-/* Adds value `bits` (i16) to the sums of pair `j`, number `i`, if it is not finite. */
-static void add_value(const WgmmaRows *s, const SeenKey *key, Val bits, uint32_t j, uint32_t i) {
+/* Adds the values of pair `j` (i32) to its sums, those that are not finite. Others count as -0,
+ * which changes no sum. */
+static void add_pair(const WgmmaRows *s, const SeenKey *key, Val pair, uint32_t j) {
     const Codegen *k = s->k;
     Dtype dtype = gemm_operand_dtype(s->out_lower->kernel);
-    Val is_infinite = is_infinite_half(s, k_zext(k, bits, k->i32), 0);
-    Val value = convert_value(k, k_bitcast(k, bits, k_value_type(k, dtype, 1)), dtype, DT_F32);
-    Val nan = k_number(k, DT_F32, NAN);
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val sum = s->sums[gpu_fragment_pair(0, 0, j, r) + i], before = k_load(k, k->f32, sum);
-        Val after = k_fadd(k, before, k_select(k, key->has_weight[r], value, nan));
-        k_store(k, k_select(k, k_and(k, is_infinite, key->seen[r]), after, before), sum);
+    Val values = k_bitcast(k, pair, k_value_type(k, dtype, PAIR)), none = k_number(k, DT_F32, -0.0);
+    values = convert_value(k, values, dtype, DT_F32);
+    for (uint32_t i = 0; i < PAIR; i++) {
+        Val value = k_select(k, is_infinite_half(s, pair, i), k_extract(k, values, i), none);
+        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+            Val sum = s->sums[gpu_fragment_pair(0, 0, j, r) + i];
+            Val own = k_select(k, key->seen[r], value, none);
+            k_store(k, math_fma(k, own, key->weights[r], k_load(k, k->f32, sum)), sum);
+        }
     }
 }
 
@@ -98,10 +101,11 @@ static Val is_in(const Codegen *k, Val set, Val distance, Val number) {
 
 /* Each of the four threads of a row has a quarter of the keys. A thread takes its own, then those
  * of the three others. */
-void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsValue *value_at, const void *user) {
+void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsPair *pair_at, const void *user) {
     const Codegen *k = s->k;
     Val weighty[WGMMA_ROWS_OF_THREAD], seen[WGMMA_ROWS_OF_THREAD];
-    Val t = k_andi(k, s->out.thread, THREADS_OF_ROW - 1), column = gpu_fragment_column(k, s->out.thread);
+    Val t = k_andi(k, s->out.thread, THREADS_OF_ROW - 1),
+        column = gpu_fragment_column(k, s->out.thread);
     uint32_t n_own = PAIR * s->n_pairs;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         weighty[r] = weighty_keys(s, r);
@@ -111,18 +115,23 @@ void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsValue *value_at, const
     Val distance = k_udivi(k, loop.index, n_own), number = k_uremi(k, loop.index, n_own);
     SeenKey key;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val has_weight = is_in(k, weighty[r], distance, number);
         key.seen[r] = is_in(k, seen[r], distance, number);
-        key.has_weight[r] = is_in(k, weighty[r], distance, number);
+        key.weights[r] = k_select(k, has_weight, k_number(k, DT_F32, 1), k_number(k, DT_F32, 0));
     }
-    Val pair = k_muli(k, k_lshri(k, number, 1), FRAGMENT_COLUMNS);
-    pair = k_add(k, pair, k_muli(k, k_xor(k, t, distance), PAIR));
-    key.number = k_add(k, pair, k_andi(k, number, 1));
+    Val at = k_muli(k, k_lshri(k, number, 1), FRAGMENT_COLUMNS);
+    at = k_add(k, at, k_muli(k, k_xor(k, t, distance), PAIR));
+    at = k_add(k, at, k_andi(k, number, 1));
     If some = if_begin(k, k_or(k, key.seen[0], key.seen[1]));
     for (uint32_t j = 0; j < s->n_sums / FRAGMENT_ACCUMULATORS; j++)
-        for (uint32_t i = 0; i < PAIR; i++) {
-            Val at = k_addi(k, column, (int64_t)j * FRAGMENT_COLUMNS + i);
-            add_value(s, &key, value_at(user, key.number, at), j, i);
-        }
+        add_pair(s, &key, pair_at(user, at, k_addi(k, column, (int64_t)j * FRAGMENT_COLUMNS)), j);
     if_end(k, &some);
     loop_end(k, &loop);
+}
+
+Val wgmma_rows_pair(const Codegen *k, Val first, Val second, bool are_neighbours) {
+    if (are_neighbours) return k_load_aligned(k, k->i32, first, PAIR * GEMM_ROWS_GEMM_ELEM_BYTES);
+    Val low = k_zext(k, k_load(k, k->i16, first), k->i32);
+    Val high = k_zext(k, k_load(k, k->i16, second), k->i32);
+    return k_or(k, low, k_shli(k, high, HALF_BITS));
 }

@@ -35,14 +35,12 @@ void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag) {
     set_flag(s, flag, k_ne(k, any, k_i32(k, 0)));
 }
 
-/* The value of a key at a column of the values at `at`. */
 typedef struct ValuesAt {
     const WgmmaRows *s;
     Val at;
 } ValuesAt;
 
-static Val value_at(const void *user, Val key, Val column) {
-    const ValuesAt *values = user;
+static Val value_place(const ValuesAt *values, Val key, Val column) {
     const OperandTile *tile = &values->s->values;
     const Codegen *k = values->s->k;
     uint32_t rows = tile->is_mn_major ? tile->depth : tile->own;
@@ -51,7 +49,16 @@ static Val value_at(const void *user, Val key, Val column) {
     Val along = k_uremi(k, fast, WGMMA_ROWS_BLOCK_ELEMS);
     Val turn = k_muli(k, k_andi(k, row, 7), ACCESS_BYTES);
     Val byte = k_xor(k, k_muli(k, along, GEMM_ROWS_GEMM_ELEM_BYTES), turn);
-    return k_load(k, k->i16, k_byte(k, values->at, k_madi(k, line, WGMMA_SWIZZLE_BYTES, byte)));
+    return k_byte(k, values->at, k_madi(k, line, WGMMA_SWIZZLE_BYTES, byte));
+}
+
+static Val pair_at(const void *user, Val key, Val column) {
+    const ValuesAt *values = user;
+    const Codegen *k = values->s->k;
+    bool are_neighbours = values->s->values.is_mn_major;
+    Val first = value_place(values, key, column);
+    Val second = are_neighbours ? first : value_place(values, key, k_addi(k, column, 1));
+    return wgmma_rows_pair(k, first, second, are_neighbours);
 }
 
 static void consumers_meet(const WgmmaRows *s) {
@@ -64,7 +71,7 @@ static void consumers_meet(const WgmmaRows *s) {
 void wgmma_rows_take_infinite(const WgmmaRows *s, Val at) {
     const Codegen *k = s->k;
     ValuesAt values = {s, at};
-    wgmma_rows_add_infinite(s, value_at, &values);
+    wgmma_rows_add_infinite(s, pair_at, &values);
     consumers_meet(s);
     Loop loop = loop_begin(k, k_muli(k, s->out.thread, WORD_BYTES), k_i32(k, s->values.bytes),
                            (int64_t)s->out.n_groups * GROUP_THREADS * WORD_BYTES);

@@ -275,9 +275,16 @@ static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
     }
 }
 
+static Val first_column(const WgmmaRows *s, Val tile) {
+    return k_add(s->k, tile, gpu_index(s->lower, gpu_fragment_column(s->k, s->out.thread)));
+}
+
+void wgmma_rows_make_exponents_again(const WgmmaRows *s, Val tile) {
+    make_exponents(s, first_column(s, tile), s->is_whole && !s->n_masks);
+}
+
 void wgmma_rows_make_exponents(const WgmmaRows *s, Val tile, Val sees_all) {
-    const Codegen *k = s->k;
-    Val first = k_add(k, tile, gpu_index(s->lower, gpu_fragment_column(k, s->out.thread)));
+    Val first = first_column(s, tile);
     if (sees_all)
         make_exponents_by_mask(s, first, sees_all);
     else
