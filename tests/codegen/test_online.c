@@ -6,6 +6,7 @@
 #include "random/rng.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,10 @@ static const int64_t extents[][3] = {{1, 1, 1},     {5, 128, 3},   {7, 129, 40},
                                      {32, 770, 20}};
 enum { N_EXTENTS = sizeof extents / sizeof *extents };
 
-/* Row r sees the keys up to 3 r + 100, but row 2 sees none and row 3 has a NaN. Keys from 101 on
- * have infinities and NaNs among their values: some rows of a block see them, others do not. */
+/* Row r sees the keys up to 3 r + 100, but row 2 sees none and row 3 has a NaN. Rows 4 and 5 have
+ * finite scores of weight 0, which hide nothing; all scores of row 6 are the least number. Keys
+ * from 101 on have infinities and NaNs among their values: some rows of a block see them, others do
+ * not. */
 static float value_at(Rng *rng, int64_t key, int64_t column) {
     static const float special[] = {INFINITY, NAN, -INFINITY};
     if (key > 100 && key % 9 == 0 && column % 4) return special[column % 4 - 1];
@@ -42,6 +45,9 @@ static void fill(const int64_t *dims, float *x, float *v) {
         x[i] = (float)rng_between(&rng, -1000, 1000) / 50;
         if (row == 2 || key > 3 * row + 100) x[i] = -INFINITY;
         if (row == 3 && key == 4) x[i] = NAN;
+        if (row == 4 && key % 7 == 3) x[i] = -1e9F;
+        if (row == 5 && key % 7 == 3) x[i] = -FLT_MAX;
+        if (row == 6) x[i] = -FLT_MAX;
     }
     for (int64_t i = 0; i < n * c; i++) v[i] = value_at(&rng, i / c, i % c);
 }
