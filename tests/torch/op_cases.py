@@ -45,6 +45,7 @@ def cases():
         yield name, (getattr(torch, name), [x, torch.where(mask, x, y)])
         yield name + " number", (getattr(torch, name), [x.round(), 1.0])
         yield name + " mixed", (getattr(torch, name), [i % 3, 1.0])
+    yield "mul scalar", (lambda a: torch.ops.aten.mul.Scalar(a.clone(), 0.5), [x])
     yield "add alpha", (lambda a, b: torch.add(a, b, alpha=2), [x, y])
     yield "promotion", (lambda a, b: a + b, [x, i])
     yield "integers", (lambda a, b: (a + b * 3 - 1, a / (b * b + 1)), [i, j])
