@@ -397,12 +397,12 @@ same-check: build/same_compile build/libfusec.so build/fusec ## Check that a bui
 
 # The revision's library and this tree's are loaded by the same program, through fusec.h alone.
 .PHONY: same-as same-as-quick
-REV = 2c16cb5a
+REV = bf1796cc
 SAME_AS = CC="$(CC)" sh tools/same_as.sh
 build/same_compile: $(O)/tools/same_compile.o
 	$(call say,LINK )$(CC) -o $@ $^ -ldl
 SAME_BUILT = build/same_compile build/libfusec.so build/fusec $(B)/tests/soak/soak
-same-as: $(SAME_BUILT) ## Check that artifacts are those of a git revision, byte for byte (REV=2c16cb5a N=2000 SEED=1)
+same-as: $(SAME_BUILT) ## Check that artifacts are those of a git revision, byte for byte (REV=bf1796cc N=2000 SEED=1)
 	@$(SAME_AS) $(REV) $(if $(filter command%,$(origin N)),$(N),2000) $(SEED)
 same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, three targets
 	@$(SAME_AS) --quick $(REV) 100 $(SEED)
