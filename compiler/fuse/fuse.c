@@ -28,7 +28,8 @@ typedef struct Fuser {
     bool has_im2col, has_f8_mma, has_traces, has_cores;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
-    VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
+    VecU32 *makers;      /* per node: the groups whose kernels compute it, ascending */
+    uint32_t *loaded_by; /* per buffer: the last kernel that loads it, plus 1 */
 } Fuser;
 
 static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId id, Str name) {
@@ -273,17 +274,17 @@ static void make_edges(Fuser *f) {
 }
 
 /* Removes loads that no scalar uses, such as the index into an axis of one element. */
-static void drop_dead_loads(const Fuser *f, const Kernel *kernel, Group *group) {
+static void drop_dead_loads(Fuser *f, const Kernel *kernel, Group *group) {
     ArenaMark mark = arena_mark(f->scratch);
     const bool *live = kernel_live_scalars(f->scratch, kernel);
-    bool *is_loaded = arena_array(f->scratch, bool, f->plan->buffers.n);
+    uint32_t number = f->plan->kernels.n + 1;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (live[id] && s->kind == SCALAR_LOAD) is_loaded[s->buffer] = true;
+        if (live[id] && s->kind == SCALAR_LOAD) f->loaded_by[s->buffer] = number;
     }
     uint32_t n_kept = 0;
     for (uint32_t i = 0; i < group->loads.n; i++)
-        if (is_loaded[f->buffer_of_node[group->loads.data[i]]])
+        if (f->loaded_by[f->buffer_of_node[group->loads.data[i]]] == number)
             group->loads.data[n_kept++] = group->loads.data[i];
     group->loads.n = n_kept;
     arena_rewind(f->scratch, mark);
@@ -328,6 +329,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     InlineMarks marks = inline_marks_new(f->scratch, f->graph);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
+    f->loaded_by = arena_array(f->scratch, uint32_t, f->plan->buffers.n);
     for (uint32_t i = 0; i < n_groups; i++) {
         Group *group = &f->grouping->groups.data[i];
         InlineInput input = {.graph = f->graph,

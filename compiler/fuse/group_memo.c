@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-/* A trial and the facts that it asked about. */
 typedef struct KnownTrial {
     GroupTrial trial;
-    AskedFacts facts;
     const struct KnownTrial *before; /* NULL: the first */
 } KnownTrial;
 
@@ -23,7 +21,8 @@ struct GroupMemo {
     Arena *arena;
     const Node *nodes; /* of the graph; its copies share them */
     InlineTrial *growing;
-    VecU32 key; /* of the group that was looked up last */
+    const GroupTrial *grown; /* the last trial of `growing` */
+    VecU32 key;              /* of the group that was looked up last */
     KeyTab keys;
     Vec(GroupEntry *) entries;  /* by key */
     const Grouping *grouping;   /* the last one, or NULL */
@@ -78,10 +77,16 @@ GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Gr
     return memo->entries.data[id - 1];
 }
 
+static bool holds(const InlineInput *input, const GroupTrial *trial) {
+    bool all = true;
+    for (; trial && all; trial = trial->from) all = inline_facts_hold(input, &trial->asked);
+    return all;
+}
+
 const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input) {
     const KnownTrial *known = entry->last;
     for (uint32_t i = 0; i < N_KNOWN_TRIALS && known; i++, known = known->before)
-        if (inline_facts_hold(input, &known->facts)) return &known->trial;
+        if (holds(input, &known->trial)) return &known->trial;
     return NULL;
 }
 
@@ -89,17 +94,23 @@ static VecU32 copy_list(Arena *arena, const VecU32 *list) {
     return (VecU32){arena_copy(arena, list->data, list->n * sizeof *list->data), list->n, list->n};
 }
 
-void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input,
-                    const GroupTrial *trial) {
+const GroupTrial *group_memo_set(GroupMemo *memo, GroupEntry *entry, const GroupTrial *trial,
+                                 bool is_growing) {
     KnownTrial *known = arena_array(memo->arena, KnownTrial, 1);
     known->before = entry->last;
     known->trial = *trial;
     known->trial.loads = copy_list(memo->arena, &trial->loads);
     known->trial.nodes = copy_list(memo->arena, &trial->nodes);
-    const AskedFacts *asked = input->asked;
-    known->facts.data = arena_copy(memo->arena, asked->data, asked->n * sizeof *asked->data);
-    known->facts.n = known->facts.capacity = asked->n;
+    known->trial.asked.data =
+        arena_copy(memo->arena, trial->asked.data, trial->asked.n * sizeof *trial->asked.data);
+    known->trial.asked.capacity = trial->asked.n;
     entry->last = known;
+    if (is_growing) memo->grown = &known->trial;
+    return &known->trial;
+}
+
+const GroupTrial *group_memo_grown(const GroupMemo *memo) {
+    return memo->grown;
 }
 
 /* Groupings. */

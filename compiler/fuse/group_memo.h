@@ -15,7 +15,12 @@ typedef struct GroupTrial {
     InlineFailure failure; /* if not ok */
     double prims;          /* as in Group, if ok; so are the others */
     bool has_passes, has_inner;
-    VecU32 loads, nodes; /* ascending; `nodes`: the nodes that the group computes */
+    VecU32 loads; /* ascending */
+    /* The facts that inlining asked for, and the nodes that the group computes. A trial that
+     * continues another, for a group that grows, has only those that `from` does not have. */
+    AskedFacts asked;
+    VecU32 nodes;
+    const struct GroupTrial *from; /* NULL: it continues none */
 } GroupTrial;
 
 /* A new empty memo of one graph; the arenas must live as long as the memo. `trials` is another
@@ -30,9 +35,11 @@ GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Gr
 const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input);
 /* The trial of the group that grows; may be NULL. */
 InlineTrial *group_memo_growing(const GroupMemo *memo);
-/* Keeps the result of a trial with this input, whose `asked` has the nodes that it asked about. */
-void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input,
-                    const GroupTrial *trial);
+/* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows. */
+const GroupTrial *group_memo_set(GroupMemo *memo, GroupEntry *entry, const GroupTrial *trial,
+                                 bool is_growing);
+/* The kept result of the last trial of the group that grows. */
+const GroupTrial *group_memo_grown(const GroupMemo *memo);
 
 /* A copy of the last grouping on `arena`, if it was made with these decisions; otherwise NULL. */
 Grouping *group_memo_grouping(const GroupMemo *memo, Arena *arena, const Decisions *decisions);

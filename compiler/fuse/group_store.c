@@ -6,21 +6,18 @@
 
 /* The cost of computing one element of each node from memory: its own body and those of its inlined
  * arguments, once per use (an upper bound, because shared parts count at every use). */
-static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
+static double *closure_costs(const Grouper *p) {
+    double *cost = arena_array(p->arena, double, p->graph->nodes.n);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         const Node *node = graph_node(p->graph, id);
+        bool is_read = p->g->group_of[id] != GROUP_NONE &&
+                       (node_has(p->flags, id, GROUPING_STORED) || group_folds(p, id));
+        if (is_read) continue;
         cost[id] = p->op_cost[node->op];
-        depth[id] = 1;
-        if (p->g->group_of[id] != GROUP_NONE &&
-            (node_has(p->flags, id, GROUPING_STORED) || group_folds(p, id)))
-            cost[id] = depth[id] = 0;
-        else
-            for (uint32_t i = 0; i < node->n_args; i++) {
-                cost[id] += cost[node->args[i]];
-                if (depth[node->args[i]] + 1 > depth[id]) depth[id] = depth[node->args[i]] + 1;
-            }
+        for (uint32_t i = 0; i < node->n_args; i++) cost[id] += cost[node->args[i]];
         if (cost[id] > 1e9) cost[id] = 1e9;
     }
+    return cost;
 }
 
 double group_elems_hi(const Graph *graph, NodeId id) {
@@ -140,27 +137,35 @@ static bool store_keys(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-static bool find_costly(Grouper *p, const uint32_t *makers) {
-    const Graph *graph = p->graph;
-    uint32_t n = graph->nodes.n;
-    double *cost = arena_array(p->arena, double, n);
-    uint32_t *depth = arena_array(p->arena, uint32_t, n);
-    closure_costs(p, cost, depth);
+/* Values that are computed several times, at a cost. */
+static bool store_costly(Grouper *p, const uint32_t *makers) {
     double least_spread = p->has_cores ? FUSE_COSTLY_CPU_BROADCAST : FUSE_COSTLY_BROADCAST;
-    bool changed = store_operands(p, makers);
-    changed = store_keys(p, makers) || changed;
-    if (changed) return true; /* the others may not repeat any more */
-    for (NodeId id = 0; id < n; id++) {
-        if (!is_inlined(p, id, makers) || decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
+    const double *cost = closure_costs(p);
+    bool changed = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (cost[id] < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
+            decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
             continue;
         double repeats = group_repetition(p, id);
         bool has_views = group_has_views(p, id);
-        bool is_costly = cost[id] >= FUSE_COSTLY_PRIMS &&
-                         (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
+        bool is_costly = is_frontier(p, id, makers) || (has_views && repeats > 1.0);
         bool is_computed =
             !node_has(p->flags, id, GROUPING_REDUCED) && cost[id] >= least_spread && repeats > 1.0;
         if (is_costly || is_computed) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
     }
+    return changed;
+}
+_Static_assert((int)FUSE_COSTLY_PRIMS <= (int)FUSE_COSTLY_BROADCAST &&
+                   (int)FUSE_COSTLY_PRIMS <= (int)FUSE_COSTLY_CPU_BROADCAST,
+               "a value that is stored for its readers' extents is costly");
+
+static bool find_costly(Grouper *p, const uint32_t *makers) {
+    bool changed = store_operands(p, makers);
+    changed = store_keys(p, makers) || changed;
+    if (changed) return true; /* the others may not repeat any more */
+    ArenaMark mark = arena_mark(p->arena);
+    changed = store_costly(p, makers);
+    arena_rewind(p->arena, mark);
     return changed;
 }
 
@@ -199,6 +204,7 @@ bool group_is_last_prepared(const Grouper *p, NodeId id) {
  * costly. */
 static bool find_prepared(Grouper *p, const uint32_t *makers) {
     uint32_t n = p->graph->nodes.n;
+    ArenaMark mark = arena_mark(p->arena);
     Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
     bool changed = false;
     for (NodeId id = 0; id < n; id++) {
@@ -213,6 +219,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
         changed = group_want_stored(p, id, REASON_PREPARED) || changed;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
     }
+    arena_rewind(p->arena, mark);
     return changed;
 }
 

@@ -24,24 +24,57 @@ static double count_prims(const Kernel *kernel) {
     return n;
 }
 
-/* A root by itself is no beginning: its group is tried apart, so that the trial keeps the group
- * that the root may join. */
+static VecU32 list_of(NodeId *nodes, uint32_t n) {
+    return (VecU32){nodes, n, n};
+}
+
+/* The trial of the group that grows, if the group is one: a root by itself is no beginning. It is
+ * tried apart, so that the trial keeps the group that the root may join. */
+static InlineTrial *growing_of(const Grouper *p, const Group *group) {
+    bool is_alone = group->reduces.n + group->targets.n == 1;
+    return p->memo && !is_alone ? group_memo_growing(p->memo) : NULL;
+}
+
+/* inline_try. The trial has the nodes and facts that the trial before it does not have. */
+static bool try_growing(const Grouper *p, const InlineInput *input, Group *group,
+                        const Kernel **kernel, GroupTrial *trial) {
+    TrialNodes own;
+    bool ok = inline_try(growing_of(p, group), input, group, kernel, &own, &trial->failure);
+    uint32_t n_asked = own.n_asked - own.n_asked_before;
+    trial->asked = (AskedFacts){own.asked + own.n_asked_before, n_asked, n_asked};
+    if (ok)
+        trial->nodes =
+            list_of(own.visited + own.n_visited_before, own.n_visited - own.n_visited_before);
+    trial->from = own.continues ? group_memo_grown(p->memo) : NULL;
+    return ok;
+}
+
+static bool try_alone(const Grouper *p, const InlineInput *input, Group *group, Kernel *kernel,
+                      GroupTrial *trial) {
+    bool ok = inline_group(p->arena, input, group, kernel, &trial->failure);
+    if (input->asked) trial->asked = *input->asked;
+    if (ok) trial->nodes = list_of(kernel->nodes.data, kernel->nodes.n);
+    return ok;
+}
+
 static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group *group) {
     Kernel own = {.name = NULL};
     const Kernel *kernel = &own;
     GroupTrial trial = {.ok = false};
-    bool is_alone = group->reduces.n + group->targets.n == 1;
-    InlineTrial *growing = p->memo && !is_alone ? group_memo_growing(p->memo) : NULL;
-    if (growing ? !inline_try(growing, input, group, &kernel, &trial.failure)
-                : !inline_group(p->arena, input, group, &own, &trial.failure))
+    if (!(growing_of(p, group) ? try_growing(p, input, group, &kernel, &trial)
+                               : try_alone(p, input, group, &own, &trial)))
         return trial;
     trial.ok = true;
     trial.prims = p->has_cores ? count_prims(kernel) : 0;
     trial.has_passes = group->has_passes;
     trial.has_inner = group->has_inner;
-    trial.loads = (VecU32){group->loads.data, group->loads.n, group->loads.n};
-    trial.nodes = (VecU32){kernel->nodes.data, kernel->nodes.n, kernel->nodes.n};
+    trial.loads = list_of(group->loads.data, group->loads.n);
     return trial;
+}
+
+static void count_nodes(const GroupTrial *trial, uint32_t *makers) {
+    for (; trial; trial = trial->from)
+        for (uint32_t i = 0; i < trial->nodes.n; i++) makers[trial->nodes.data[i]]++;
 }
 
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
@@ -61,10 +94,11 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
     GroupEntry *entry = p->memo ? group_memo_entry(p->memo, &input, &attempted) : NULL;
     const GroupTrial *known = entry ? group_memo_trial(entry, &input) : NULL;
     GroupTrial trial = known ? *known : try_inlining(p, &input, &attempted);
-    if (entry && !known) group_memo_set(p->memo, entry, &input, &trial);
+    if (entry && !known)
+        trial = *group_memo_set(p->memo, entry, &trial, growing_of(p, &attempted) != NULL);
     uint32_t n_loads = trial.loads.n;
     if (n_loads) memcpy(p->loads, trial.loads.data, n_loads * sizeof *p->loads);
-    for (uint32_t i = 0; makers && i < trial.nodes.n; i++) makers[trial.nodes.data[i]]++;
+    if (makers) count_nodes(&trial, makers);
     arena_rewind(p->arena, mark);
     *failure = trial.failure;
     if (!trial.ok) return false;

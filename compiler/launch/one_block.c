@@ -18,12 +18,6 @@
 enum { N_SIZES = 3 };
 static const uint32_t block_threads[N_SIZES] = {512, 256, 128};
 
-/* Kernels have their numbers in the plan, which this mode does not change. */
-typedef struct Runs {
-    Composer *c;
-    uint8_t *sizes; /* per kernel: bit set of the block_threads with a schedule for it */
-} Runs;
-
 static bool is_known(const Plan *plan, DimId dim, int64_t most) {
     int64_t value;
     return dim_is_const(plan->graph->dims, dim, &value) && value <= most;
@@ -167,7 +161,8 @@ static void drop_needless(Trial *t) {
 static ReasonId schedule(const Composer *c, Trial *t) {
     uint32_t n_args = 0, size = 0, n = trial_n_kernels(t);
     uint8_t sizes = UINT8_MAX;
-    for (uint32_t k = 0; k < n; k++) sizes &= sizes_of(&t->apart, trial_kernel(t, k));
+    for (uint32_t k = 0; k < n; k++)
+        sizes &= c->block_sizes[c->plan->launches.data[t->launches[k]].first];
     if (!sizes) return REASON_OTHER_BLOCKS;
     while (!(sizes >> size & 1)) size++;
     trial_merge(t);
@@ -241,39 +236,39 @@ static void list_launches(const Plan *plan, uint32_t begin, uint32_t end, uint32
 /* Tries the kernels [begin, end). Returns whether they became a launch. Otherwise kernels before
  * *stop and kernels from *next on remain to be tried: the last kernel did not fit, or a kernel that
  * loses is left out. */
-static bool try_run(const Runs *r, uint32_t begin, uint32_t end, uint32_t *stop, uint32_t *next) {
+static bool try_run(Composer *c, uint32_t begin, uint32_t end, uint32_t *stop, uint32_t *next) {
     uint32_t launches[MAX_TRIAL_LAUNCHES] = {0};
-    list_launches(r->c->plan, begin, end, launches);
-    TrialResult result = launch_try(r->c, &launch_rules_one_block, launches, end - begin, 2);
+    list_launches(c->plan, begin, end, launches);
+    TrialResult result = launch_try(c, &launch_rules_one_block, launches, end - begin, 2);
     *stop = result.is_scheduled ? begin + result.worst : end - 1;
     *next = *stop + 1;
     return result.is_kept;
 }
 
-static void split_run(const Runs *r, uint32_t begin, uint32_t end) {
+static void split_run(Composer *c, uint32_t begin, uint32_t end) {
     while (end - begin > 1) {
         uint32_t last = begin, stop, next;
-        uint8_t sizes = r->sizes[begin];
-        while (last < end && last - begin < MAX_TRIAL_LAUNCHES && (sizes & r->sizes[last]))
-            sizes &= r->sizes[last++];
+        uint8_t sizes = c->block_sizes[begin];
+        while (last < end && last - begin < MAX_TRIAL_LAUNCHES && (sizes & c->block_sizes[last]))
+            sizes &= c->block_sizes[last++];
         if (last - begin < 2) {
             begin = last > begin ? last : begin + 1;
             continue;
         }
-        if (try_run(r, begin, last, &stop, &next)) {
+        if (try_run(c, begin, last, &stop, &next)) {
             begin = last;
             continue;
         }
-        split_run(r, begin, stop);
+        split_run(c, begin, stop);
         begin = next;
     }
 }
 
 static void propose(Composer *c) {
-    Runs r = {.c = c, .sizes = arena_array(c->arena, uint8_t, c->plan->kernels.n)};
+    c->block_sizes = arena_array(c->arena, uint8_t, c->plan->kernels.n);
     for (uint32_t k = 0; k < c->plan->kernels.n; k++)
-        r.sizes[k] = sizes_of(c->plan, &c->plan->kernels.data[k]);
-    split_run(&r, plan_n_init(c->plan), c->plan->kernels.n);
+        c->block_sizes[k] = sizes_of(c->plan, &c->plan->kernels.data[k]);
+    split_run(c, plan_n_init(c->plan), c->plan->kernels.n);
 }
 
 const LaunchRules launch_rules_one_block = {.mode = LAUNCH_ONE_BLOCK,

@@ -26,6 +26,9 @@ typedef struct Composer {
     /* While launches are made only to keep `fuse must` blocks: the number of stored edges of such
      * blocks. 0: prices decide. */
     uint32_t n_broken;
+    /* One block, per kernel of the plan, whose kernels that mode leaves in their order: bit set of
+     * the block sizes with a schedule for it. */
+    uint8_t *block_sizes;
 } Composer;
 
 typedef struct TrialPrices {

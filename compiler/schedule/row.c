@@ -137,17 +137,21 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
     return use;
 }
 
-static bool has_room(const Scheduler *s, Sched *sched) {
-    return sched->row.resident * sched->lanes <= SCHED_RESIDENT_ELEMS &&
-           sched->row.resident <= SCHED_ROW_STEPS && sched_has_registers(s, sched) &&
-           pressure_least(s->arena, s->kernel, sched) * sched->threads <= SCHED_BLOCK_REGISTERS;
+/* Sets the registers of a thread, unless the row is too long for any. */
+static bool has_room(const Scheduler *s, const Sched *sched, uint32_t *registers) {
+    if (sched->row.resident * sched->lanes > SCHED_RESIDENT_ELEMS ||
+        sched->row.resident > SCHED_ROW_STEPS)
+        return false;
+    *registers = pressure_least(s->arena, s->kernel, sched);
+    return *registers <= MAX_THREAD_REGISTERS &&
+           *registers * sched->threads <= SCHED_BLOCK_REGISTERS;
 }
 
 /* Whether single elements of several tensors stay in registers, so that few blocks fit on a
  * processor. */
-static bool keeps_many(const Scheduler *s, const Sched *sched) {
+static bool keeps_many(const Sched *sched, uint32_t registers) {
     uint32_t most = SCHED_SINGLE_REGISTERS + (sched->is_wide ? sched->row.resident : 0);
-    return sched->lanes == 1 && pressure_least(s->arena, s->kernel, sched) > most;
+    return sched->lanes == 1 && registers > most;
 }
 
 /* The most steps of a row. Many steps take long to compile, so rows that may leave half of them
@@ -177,10 +181,11 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
         sched->lanes /= 2;
         sched->row.resident = (uint32_t)row_few(sched, &use);
     }
-    while (!has_room(s, sched))
+    uint32_t registers = 0;
+    while (!has_room(s, sched, &registers))
         if (!row_widen(sched, 2 * sched->row.threads_per_row)) return false;
-    while (keeps_many(s, sched))
-        if (!row_widen(sched, 2 * sched->row.threads_per_row)) break;
+    while (keeps_many(sched, registers) && row_widen(sched, 2 * sched->row.threads_per_row))
+        registers = pressure_least(s->arena, s->kernel, sched);
     bool is_wasteful = may_be_short && sched->row.threads_per_row > SCHED_MANY_ROW_THREADS;
     return sched->row.resident <= use.most_steps && !is_wasteful;
 }

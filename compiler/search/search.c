@@ -240,7 +240,11 @@ static bool try_candidate(const Searcher *c, const Region *region, Candidate *ca
 /* Finds the region's decisions after all candidates that pay. Returns false if none pays. After a
  * candidate was taken, a later one is tried on top of it and in its place, because the first may
  * block the second, or be needless beside it. */
-static bool improve(const Searcher *c, const Region *region, Decisions **decisions) {
+static bool improve(const Searcher *searcher, const Region *region, Decisions **decisions) {
+    Planning planning = *searcher->planning;
+    Searcher own = *searcher, *c = &own;
+    planning.group_memo = group_memo_new(c->arena, planning.group_trials, region->subgraph.graph);
+    own.planning = &planning;
     Trial now = {.decisions = *decisions}, top, instead;
     Prices unfused;
     const Decisions *before = NULL;

@@ -22,8 +22,9 @@ typedef struct Walk {
     uint32_t *place; /* per scalar: position in the order, plus 1; 0: not reached */
     uint32_t *last;  /* per scalar: position of the last use */
     ScalarId *order;
+    const Scalar **at; /* per position */
     uint32_t n;
-    bool pairs_bf16;
+    bool pairs_bf16, has_narrow;
 } Walk;
 
 static void reach(Walk *w, ScalarId id);
@@ -42,6 +43,7 @@ static void reach(Walk *w, ScalarId id) {
     const Scalar *s = scalar_get(w->scalars, id);
     if (s->index) reach_index(w, s->index);
     for (int i = 0; i < 3; i++) reach(w, s->args[i]);
+    w->at[w->n] = s;
     w->order[w->n++] = id;
     w->place[id] = w->n;
     w->last[id] = w->n;
@@ -73,6 +75,7 @@ static Walk walk_new(Arena *arena, const Kernel *kernel) {
     w.place = arena_array(arena, uint32_t, n);
     w.last = arena_array(arena, uint32_t, n);
     w.order = arena_array(arena, ScalarId, n);
+    w.at = arena_array(arena, const Scalar *, n);
     return w;
 }
 
@@ -98,22 +101,24 @@ static bool is_paired(const Walk *w, Dtype dtype) {
 
 /* Whether an f32 value stays in the narrow pairs that it is widened from or rounded to: see
  * codegen/scalar/point_narrow.c. */
-static bool is_narrow(const Walk *w, ScalarId id) {
-    const Scalar *s = scalar_get(w->scalars, id);
+static bool is_narrow(const Walk *w, const Scalar *s) {
     if (!dtype_is_single(s->dtype)) return false;
     if (s->kind == SCALAR_CVT) return is_paired(w, scalar_get(w->scalars, s->args[0])->dtype);
     if (s->kind != SCALAR_PRIM || prim_info(s->prim)->cost > 1) return false;
     for (int i = 0; i < 3; i++) {
         const Scalar *arg = s->args[i] ? scalar_get(w->scalars, s->args[i]) : NULL;
-        bool is_widened = arg && arg->kind == SCALAR_CVT && is_narrow(w, s->args[i]);
+        bool is_widened = arg && arg->kind == SCALAR_CVT && is_narrow(w, arg);
         if (arg && arg->kind != SCALAR_CONST && !is_widened) return false;
     }
     return true;
 }
 
+static void find_narrow(Walk *w) {
+    for (uint32_t i = 0; i < w->n && !w->has_narrow; i++) w->has_narrow = is_narrow(w, w->at[i]);
+}
+
 /* The registers of a scalar; two 16-bit elements share one. */
-static double own_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
-    const Scalar *s = scalar_get(w->scalars, id);
+static double own_size(const Scalar *s, uint32_t axes, uint32_t lanes) {
     if (s->kind == SCALAR_CONST) return 0;
     bool varies = (s->axes & axes) != 0;
     double bytes = dtype_bytes(s->dtype) < 2 ? 2 : dtype_bytes(s->dtype);
@@ -121,10 +126,10 @@ static double own_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes
 }
 
 /* own_size where narrow pairs stay pairs: a widened value needs no registers of its own. */
-static double paired_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
-    if (!is_narrow(w, id)) return own_size(w, id, axes, lanes);
-    bool is_widened = scalar_get(w->scalars, id)->kind == SCALAR_CVT;
-    return is_widened ? 0 : own_size(w, id, axes, lanes) / 2;
+static double paired_size(const Walk *w, const Scalar *s, uint32_t axes, uint32_t lanes) {
+    if (!w->has_narrow || !is_narrow(w, s)) return own_size(s, axes, lanes);
+    bool is_widened = s->kind == SCALAR_CVT;
+    return is_widened ? 0 : own_size(s, axes, lanes) / 2;
 }
 
 /* The largest registers that are live at once. */
@@ -132,27 +137,33 @@ typedef struct Peak {
     double all, branching; /* `branching`: at a primitive with branches */
 } Peak;
 
+/* Per position: that of the last use. A narrow value is used until its widened values are. */
+static uint32_t *last_uses(Arena *arena, const Walk *w, bool in_pairs) {
+    uint32_t *last = arena_array(arena, uint32_t, w->n);
+    for (uint32_t i = 0; i < w->n; i++) last[i] = w->last[w->order[i]];
+    for (uint32_t i = 0; i < w->n && in_pairs && w->has_narrow; i++) {
+        const Scalar *s = w->at[i];
+        if (s->kind != SCALAR_CVT || !is_narrow(w, s)) continue;
+        uint32_t *of_arg = &last[w->place[s->args[0]] - 1];
+        if (last[i] > *of_arg) *of_arg = last[i];
+    }
+    return last;
+}
+
 static Peak peak_of(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes, bool in_pairs) {
     double *change = arena_array(arena, double, w->n + 2), alive = 0;
-    uint32_t *last = arena_copy(arena, w->last, (scalar_count(w->scalars) + 1) * sizeof *last);
+    const uint32_t *last = last_uses(arena, w, in_pairs);
     Peak peak = {0, 0};
-    for (uint32_t i = 0; i < w->n && in_pairs; i++) {
-        const Scalar *s = scalar_get(w->scalars, w->order[i]);
-        bool is_widened = s->kind == SCALAR_CVT && is_narrow(w, w->order[i]);
-        if (is_widened && last[w->order[i]] > last[s->args[0]])
-            last[s->args[0]] = last[w->order[i]];
-    }
     for (uint32_t i = 0; i < w->n; i++) {
-        ScalarId id = w->order[i];
-        double size = in_pairs ? paired_size(w, id, axes, lanes) : own_size(w, id, axes, lanes);
+        const Scalar *s = w->at[i];
+        double size = in_pairs ? paired_size(w, s, axes, lanes) : own_size(s, axes, lanes);
         change[i + 1] += size;
-        change[last[id] + 1 > w->n + 1 ? w->n + 1 : last[id] + 1] -= size;
+        change[last[i] + 1 > w->n + 1 ? w->n + 1 : last[i] + 1] -= size;
     }
     for (uint32_t i = 1; i <= w->n; i++) {
         alive += change[i];
-        peak.all = fmax(peak.all, alive);
-        if (is_branching(scalar_get(w->scalars, w->order[i - 1])))
-            peak.branching = fmax(peak.branching, alive);
+        if (alive > peak.all) peak.all = alive;
+        if (alive > peak.branching && is_branching(w->at[i - 1])) peak.branching = alive;
     }
     return peak;
 }
@@ -163,17 +174,18 @@ static double peak_size(Arena *arena, const Walk *w, uint32_t axes, uint32_t lan
 
 /* The most registers of primitives that do not depend on each other. */
 static double breadth(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
-    uint32_t *level = arena_array(arena, uint32_t, scalar_count(w->scalars) + 1);
+    uint32_t *level = arena_array(arena, uint32_t, w->n); /* per position */
     double *sizes = arena_array(arena, double, w->n + 2), most = 0;
     for (uint32_t i = 0; i < w->n; i++) {
-        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        const Scalar *s = w->at[i];
         uint32_t own = 0;
         for (int k = 0; k < 3; k++)
-            if (s->args[k] && level[s->args[k]] > own) own = level[s->args[k]];
-        level[w->order[i]] = own + (s->kind == SCALAR_PRIM);
+            if (s->args[k] && level[w->place[s->args[k]] - 1] > own)
+                own = level[w->place[s->args[k]] - 1];
+        level[i] = own + (s->kind == SCALAR_PRIM);
         if (s->kind != SCALAR_PRIM) continue;
-        sizes[own + 1] += paired_size(w, w->order[i], axes, lanes);
-        most = fmax(most, sizes[own + 1]);
+        sizes[own + 1] += paired_size(w, s, axes, lanes);
+        if (sizes[own + 1] > most) most = sizes[own + 1];
     }
     return most;
 }
@@ -182,12 +194,12 @@ static double breadth(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes
 static double wide_size(const Walk *w, const Stage *stage, uint32_t axes, uint32_t lanes) {
     double loaded = 0, stored = 0;
     for (uint32_t i = 0; i < w->n; i++) {
-        if (scalar_get(w->scalars, w->order[i])->kind != SCALAR_LOAD) continue;
-        loaded += own_size(w, w->order[i], axes, lanes) - own_size(w, w->order[i], axes, 1);
+        if (w->at[i]->kind != SCALAR_LOAD) continue;
+        loaded += own_size(w->at[i], axes, lanes) - own_size(w->at[i], axes, 1);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {
-        ScalarId value = stage->stores.data[i].value;
-        double own = own_size(w, value, axes, lanes) - own_size(w, value, axes, 1);
+        const Scalar *value = scalar_get(w->scalars, stage->stores.data[i].value);
+        double own = own_size(value, axes, lanes) - own_size(value, axes, 1);
         if (own > stored) stored = own;
     }
     return REGS_LOADED_SHARE * loaded + REGS_STORED_SHARE * stored;
@@ -199,7 +211,7 @@ static double own_needs(const Walk *w, uint32_t lanes) {
     double most = 0, guards = 0;
     bool loops = false;
     for (uint32_t i = 0; i < w->n; i++) {
-        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        const Scalar *s = w->at[i];
         if (s->guard) guards = REGS_GUARD_SHARE * lanes;
         if (s->kind != SCALAR_PRIM) continue;
         uint32_t cost = prim_info(s->prim)->cost;
@@ -216,7 +228,7 @@ static double own_needs(const Walk *w, uint32_t lanes) {
  * lanes are rounded at once, so they are live together. */
 static bool rounds_pairs(const Walk *w) {
     for (uint32_t i = 0; i < w->n; i++) {
-        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        const Scalar *s = w->at[i];
         const Scalar *arg = s->kind == SCALAR_CVT ? scalar_get(w->scalars, s->args[0]) : NULL;
         if (arg && arg->kind == SCALAR_CVT && dtype_is_paired(arg->dtype, true) &&
             !is_paired(w, arg->dtype))
@@ -226,11 +238,10 @@ static bool rounds_pairs(const Walk *w) {
 }
 
 /* Whether ptxas works on all lanes at once: so many values can be made side by side before their
- * use that it gives up an order by lanes. */
-static bool is_spread(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
+ * use that it gives up an order by lanes. `all`: peak_of in pairs; `broad`: breadth. */
+static bool is_spread(const Walk *w, uint32_t lanes, double all, double broad) {
     if (lanes == 1) return false;
-    double all = peak_of(arena, w, axes, lanes, true).all;
-    double side_by_side = fmin(all, breadth(arena, w, axes, lanes));
+    double side_by_side = fmin(all, broad);
     if (rounds_pairs(w)) return side_by_side >= REGS_SPREAD_PAIRS || all >= REGS_MOST_PAIRS;
     return side_by_side >= REGS_SPREAD;
 }
@@ -240,11 +251,13 @@ static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uin
                             uint32_t lanes, bool is_least) {
     uint32_t together =
         lanes > 1 && !form_info(w->kernel->form)->reduces && rounds_pairs(w) ? 2 : 1;
-    double own = peak_size(arena, w, axes, together);
     Peak all = peak_of(arena, w, axes, lanes, true);
+    bool is_known = lanes == together && !w->has_narrow;
+    double own = is_known ? all.all : peak_size(arena, w, axes, together);
     if (is_least && own > REGS_MANY_ALIVE * together) return peak_size(arena, w, axes, lanes);
-    if (is_spread(arena, w, axes, lanes)) return all.all;
-    bool is_broad = breadth(arena, w, axes, lanes) >= REGS_BROAD_SHARE * all.all;
+    double broad = breadth(arena, w, axes, lanes);
+    if (is_spread(w, lanes, all.all, broad)) return all.all;
+    bool is_broad = broad >= REGS_BROAD_SHARE * all.all;
     if (lanes == 1 && is_broad) own = all.all;
     own += wide_size(w, stage, axes, lanes);
     return !form_info(w->kernel->form)->reduces ? fmax(own, all.branching) : own;
@@ -261,6 +274,7 @@ double registers_of_stages(Arena *arena, const Kernel *kernel, const Sched *sche
         Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
         const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
         reach_stage(&w, stage);
+        find_narrow(&w);
         double own = size_of_stage(arena, &w, stage, axes, lanes, is_least);
         if (needs) own += own_needs(&w, lanes);
         if (own > peak) peak = own;
@@ -273,6 +287,7 @@ double registers_kept(Arena *arena, const Kernel *kernel, const Sched *sched) {
     ArenaMark mark = arena_mark(arena);
     uint32_t n = scalar_count(kernel->scalars) + 1;
     uint32_t *first = arena_array(arena, uint32_t, n), *last = arena_array(arena, uint32_t, n);
+    uint32_t axes = kernel_lane_axes(kernel, sched);
     double size = 0, most = 0;
     Walk w = {0};
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
@@ -282,7 +297,7 @@ double registers_kept(Arena *arena, const Kernel *kernel, const Sched *sched) {
             ScalarId id = w.order[k];
             if (!first[id]) first[id] = i + 1;
             bool is_leaf = true;
-            const Scalar *s = scalar_get(kernel->scalars, id);
+            const Scalar *s = w.at[k];
             for (int a = 0; a < 3; a++) {
                 ScalarId arg = s->args[a];
                 if (!arg) continue;
@@ -295,7 +310,7 @@ double registers_kept(Arena *arena, const Kernel *kernel, const Sched *sched) {
     for (uint32_t i = 1; i < kernel->stages.n; i++, size = 0) {
         for (ScalarId id = 1; id < n; id++)
             if (first[id] && first[id] <= i && last[id] > i)
-                size += own_size(&w, id, kernel_lane_axes(kernel, sched), sched->lanes);
+                size += own_size(scalar_get(kernel->scalars, id), axes, sched->lanes);
         if (size > most) most = size;
     }
     arena_rewind(arena, mark);
@@ -308,19 +323,22 @@ double registers_loaded(Arena *arena, const Kernel *kernel, const Sched *sched) 
     double size = 0;
     reach_stage(&w, &kernel->stages.data[0]);
     for (uint32_t i = 0; i < w.n; i++)
-        if (scalar_get(w.scalars, w.order[i])->kind == SCALAR_LOAD)
-            size += own_size(&w, w.order[i], kernel_lane_axes(kernel, sched), sched->lanes);
+        if (w.at[i]->kind == SCALAR_LOAD)
+            size += own_size(w.at[i], kernel_lane_axes(kernel, sched), sched->lanes);
     arena_rewind(arena, mark);
     return size;
 }
 
 bool registers_are_spread(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    if (form_info(kernel->form)->reduces || sched->lanes == 1) return false;
     ArenaMark mark = arena_mark(arena);
+    uint32_t axes = kernel_lane_axes(kernel, sched), lanes = sched->lanes;
     Walk w = walk_new(arena, kernel);
     w.pairs_bf16 = sched->pairs_bf16;
-    bool is_map = !form_info(kernel->form)->reduces;
-    if (is_map) reach_stage(&w, &kernel->stages.data[0]);
-    bool spread = is_map && is_spread(arena, &w, kernel_lane_axes(kernel, sched), sched->lanes);
+    reach_stage(&w, &kernel->stages.data[0]);
+    find_narrow(&w);
+    bool spread = is_spread(&w, lanes, peak_of(arena, &w, axes, lanes, true).all,
+                            breadth(arena, &w, axes, lanes));
     arena_rewind(arena, mark);
     return spread;
 }

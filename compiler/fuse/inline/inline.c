@@ -382,7 +382,7 @@ static void collect_nodes(Inliner *c, Kernel *kernel) {
     c->group->loads.n = 0;
     kernel->nodes.n = 0;
     InlineMarks *marks = c->marks;
-    graph_sort_nodes(marks->touched, marks->n_touched);
+    inline_sort_marks(marks);
     for (uint32_t i = 0; i < marks->n_touched; i++) {
         NodeId id = marks->touched[i];
         if (node_has(marks->flags, id, INLINE_LOADED)) vec_push(c->arena, &c->group->loads, id);
@@ -406,7 +406,9 @@ static bool compose_rest(Inliner *c, Kernel *kernel) {
     if (!ok) return false;
     memset(&kernel->stages, 0, sizeof kernel->stages);
     memset(&kernel->row_stores, 0, sizeof kernel->row_stores);
-    inline_arrange_stages(c->arena, kernel, c->stores.data, c->is_row.data, c->stores.n);
+    inline_add_stages(c->arena, kernel, &c->stage);
+    inline_arrange_stages(c->arena, kernel, c->stage.data, c->stores.data, c->is_row.data,
+                          c->stores.n);
     collect_nodes(c, kernel);
     return true;
 }
@@ -518,26 +520,34 @@ static void start_trial(InlineTrial *trial) {
 }
 
 /* The node at which a group has too many scalars depends on the order in which it was inlined. */
-static bool compose_trial(InlineTrial *trial, bool continues) {
+static bool compose_trial(InlineTrial *trial, bool *continues) {
     bool ok = compose_rest(&trial->inliner, &trial->kernel);
-    if (!continues || scalar_count(trial->kernel.scalars) <= trial->input.max_scalars) return ok;
+    if (!*continues || scalar_count(trial->kernel.scalars) <= trial->input.max_scalars) return ok;
+    *continues = false;
     start_trial(trial);
     return compose_rest(&trial->inliner, &trial->kernel);
 }
 
 bool inline_try(InlineTrial *trial, const InlineInput *input, Group *group, const Kernel **kernel,
-                InlineFailure *failure) {
+                TrialNodes *nodes, InlineFailure *failure) {
     bool continues = may_continue(trial, input, group);
+    uint32_t n_asked = trial->asked.n, n_visited = trial->marks.n_visited;
     trial->input = *input;
     trial->input.marks = &trial->marks;
     trial->input.asked = &trial->asked;
     trial->group = *group;
     if (!continues) start_trial(trial);
-    trial->has_group = compose_trial(trial, continues);
+    trial->has_group = compose_trial(trial, &continues);
     *failure = trial->inliner.failure;
     *kernel = &trial->kernel;
     *group = trial->group;
     trial->group = group_copy(trial->arena, group);
-    if (input->asked) *input->asked = trial->asked;
+    *nodes = (TrialNodes){.asked = trial->asked.data,
+                          .visited = trial->marks.visited,
+                          .n_asked = trial->asked.n,
+                          .n_visited = trial->marks.n_visited,
+                          .continues = continues,
+                          .n_asked_before = continues ? n_asked : 0,
+                          .n_visited_before = continues ? n_visited : 0};
     return trial->has_group;
 }

@@ -65,11 +65,15 @@ typedef enum InlineMark {
 typedef struct InlineMarks {
     uint32_t *slot;  /* slot + 1 of the group's reductions */
     NodeFlags flags; /* of InlineMark */
-    NodeId *touched; /* nodes with marks */
-    uint32_t n_touched;
+    NodeId *touched; /* nodes with marks; the first n_sorted ascend */
+    uint32_t n_touched, n_sorted;
+    NodeId *visited; /* nodes with INLINE_VISITED, in the order in which they got it */
+    uint32_t n_visited;
 } InlineMarks;
 InlineMarks inline_marks_new(Arena *arena, const Graph *graph);
 void inline_mark(InlineMarks *marks, NodeId id, InlineMark mark);
+/* Sorts the nodes with marks. */
+void inline_sort_marks(InlineMarks *marks);
 void inline_clear_marks(InlineMarks *marks);
 
 #define GROUP_NONE UINT32_MAX
@@ -138,17 +142,30 @@ typedef struct InlineTrial InlineTrial;
 InlineTrial *inline_trial_new(Arena *arena, Arena *trials, const Graph *graph);
 /* The next group is inlined from the start: the flags of its nodes may have changed. */
 void inline_trial_drop(InlineTrial *trial);
-/* inline_group as a trial, with the marks of the trial in place of the input's. `kernel` and the
- * group's loads are valid until the next call. */
+/* The facts that a trial asked for, and the nodes that it computes. */
+typedef struct TrialNodes {
+    NodeFacts *asked;
+    NodeId *visited;
+    uint32_t n_asked, n_visited;
+    /* Whether it continues the trial before, which has the first so many of each. */
+    bool continues;
+    uint32_t n_asked_before, n_visited_before;
+} TrialNodes;
+
+/* inline_group as a trial, with the marks of the trial in place of the input's. `kernel`, `nodes`
+ * and the group's loads are valid until the next call. */
 bool inline_try(InlineTrial *trial, const InlineInput *input, Group *group, const Kernel **kernel,
-                InlineFailure *failure);
+                TrialNodes *nodes, InlineFailure *failure);
 
 /* Per scalar: the first stage that can compute it, one more than the stage of the last reduction
  * that it depends on, unless each point has its result. */
 uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel);
-/* Assigns reductions and stores to the kernel's stages. `is_row`, per store: the store runs after
- * all stages, once per row. */
-void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
-                           uint32_t n_stores);
+/* The same while the kernel is inlined: adds the scalars that `stage` does not have yet. A value of
+ * a reduction then comes before its result. */
+void inline_add_stages(Arena *arena, const Kernel *kernel, VecU32 *stage);
+/* Assigns reductions and stores to the kernel's stages. `stage`: per scalar. `is_row`, per store:
+ * the store runs after all stages, once per row. */
+void inline_arrange_stages(Arena *arena, Kernel *kernel, const uint32_t *stage, const Store *stores,
+                           const bool *is_row, uint32_t n_stores);
 
 #endif

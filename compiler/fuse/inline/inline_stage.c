@@ -16,21 +16,33 @@ static uint32_t result_stage(const Kernel *kernel, uint32_t slot, const uint32_t
     return reduce_stage(kernel, slot, stage) + !form_info(kernel->form)->each_point;
 }
 
+/* Returns whether the scalar's stage rose. */
+static bool raise_stage(const Kernel *kernel, uint32_t *stage, ScalarId id) {
+    const ScalarTab *scalars = kernel->scalars;
+    const Scalar *s = scalar_get(scalars, id);
+    uint32_t before = stage[id];
+    if (s->kind == SCALAR_STAGE) stage[id] = result_stage(kernel, s->slot, stage);
+    for (int i = 0; i < 3; i++)
+        if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
+    uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);
+    if (gathered > stage[id]) stage[id] = gathered;
+    return stage[id] != before;
+}
+
 /* One pass over the scalars. Returns whether a stage rose. */
 static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
-    const ScalarTab *scalars = kernel->scalars;
     bool any = false;
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *s = scalar_get(scalars, id);
-        uint32_t before = stage[id];
-        if (s->kind == SCALAR_STAGE) stage[id] = result_stage(kernel, s->slot, stage);
-        for (int i = 0; i < 3; i++)
-            if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
-        uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);
-        if (gathered > stage[id]) stage[id] = gathered;
-        any = any || stage[id] != before;
-    }
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        any = raise_stage(kernel, stage, id) || any;
     return any;
+}
+
+void inline_add_stages(Arena *arena, const Kernel *kernel, VecU32 *stage) {
+    if (!stage->n) vec_push(arena, stage, 0);
+    while (stage->n <= scalar_count(kernel->scalars)) {
+        vec_push(arena, stage, 0);
+        raise_stage(kernel, stage->data, stage->n - 1);
+    }
 }
 
 /* The value of a reduction that was changed after inlining may have a greater id than its result,
@@ -47,9 +59,8 @@ static Stage *stage_at(Arena *arena, Kernel *kernel, uint32_t i) {
     return &kernel->stages.data[i];
 }
 
-void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
-                           uint32_t n_stores) {
-    uint32_t *stage = inline_scalar_stages(arena, kernel);
+void inline_arrange_stages(Arena *arena, Kernel *kernel, const uint32_t *stage, const Store *stores,
+                           const bool *is_row, uint32_t n_stores) {
     for (uint32_t slot = 0; slot < kernel->reduces.n; slot++) {
         Stage *own = stage_at(arena, kernel, reduce_stage(kernel, slot, stage));
         vec_push(arena, &own->reduces, slot);

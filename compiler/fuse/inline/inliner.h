@@ -39,6 +39,7 @@ typedef struct Inliner {
     Vec(Dtype) results;    /* per reduction: its dtype; not rounded in fast programs */
     Vec(Store) stores;     /* per target */
     Vec(bool) is_row;      /* per target: see inline_arrange_stages */
+    VecU32 stage;          /* per scalar: see inline_add_stages */
     bool has_paths;        /* a target is stored at the end of a path of several values */
     KnownAddress known[N_KNOWN_ADDRESSES]; /* a ring */
     uint32_t n_known;                      /* since the beginning */
