@@ -236,6 +236,7 @@ typedef struct Tried {
                       * blocks */
     ReasonId reason; /* otherwise: why the edge keeps its verdict; REASON_NONE: unknown */
     bool is_other;   /* the reason belongs to another edge of the same block */
+    bool is_refused; /* nothing was tried, because the work is spent */
     bool is_alike; /* kernels of the same forms compute both ends as before, so the reason holds for
                     * the original plan too */
 } Tried;
@@ -263,12 +264,16 @@ void advice_limit(AdvicePlanner *planner, const uint64_t *work) {
     planner->most_work = *work + EXPLAIN_TRIED_WORK;
 }
 
+/* Whether the work is spent. Notes that a trial is left out. */
+static bool advice_refuses(AdvicePlanner *planner) {
+    bool refuses = planner->work && *planner->work + planner->last_work > planner->most_work;
+    planner->n_refused += refuses;
+    return refuses;
+}
+
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice) {
     uint64_t before = planner->work ? *planner->work : 0;
-    if (planner->work && before + planner->last_work > planner->most_work) {
-        planner->n_refused++;
-        return NULL;
-    }
+    if (advice_refuses(planner)) return NULL;
     arena_reset(planner->trial);
     Graph *changed = advice_follow(planner->trial, graph, advice);
     Plan *plan = planner->plan(planner->user, planner->trial, changed);
@@ -321,10 +326,13 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
     return tried;
 }
 
-/* Tries the last step with the smallest block around `ends`. */
+/* Tries the last step with the smallest block around `ends`. A block takes time in the nodes
+ * between its ends, so a step that is not tried names the ends alone. */
 static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *ends, const Edge *edge) {
     AdviceStep *last = &advice->steps[advice->n_steps - 1];
-    last->nodes.n = 0;
+    last->nodes = *ends;
+    if (advice_refuses(s->planner)) return (Tried){.is_refused = true};
+    last->nodes = (VecU32){0};
     if (!advice_block(s->arena, s->units, ends, &last->nodes))
         return (Tried){.reason = last->reason, .is_other = true};
     return try_steps(s, advice, edge);
@@ -337,13 +345,13 @@ static Tried try_must(Settler *s, Advice *advice, const Edge *edge) {
     VecU32 ends = {0}, all = {0};
     advice_add_node(s->arena, &ends, edge->producer);
     advice_add_node(s->arena, &ends, edge->consumer);
-    advice_add_node(s->arena, &all, edge->producer);
-    add_users(s->arena, s->plan->graph, edge->producer, &all);
     AdviceStep step = advice->steps[advice->n_steps - 1];
     advice->steps[advice->n_steps - 1].kind = ADVICE_MUST;
     Tried tried = try_nodes(s, advice, &ends, edge);
-    bool is_wider = all.n > ends.n && step.kind == ADVICE_MUST;
-    if (tried.flips || !is_wider) return tried;
+    if (tried.flips || tried.is_refused || step.kind != ADVICE_MUST) return tried;
+    advice_add_node(s->arena, &all, edge->producer);
+    add_users(s->arena, s->plan->graph, edge->producer, &all);
+    if (all.n <= ends.n) return tried;
     Tried wide = try_nodes(s, advice, &all, edge);
     return wide.flips || (tried.reason == step.reason && !tried.is_other) ? wide : tried;
 }
