@@ -101,7 +101,7 @@ static bool is_overfull(const Grouper *p, const Group *group, double before) {
 static bool try_group(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure) {
     uint32_t n_values = group->reduces.n + group->targets.n;
     double before = group->prims;
-    bool is_full = n_values > FUSE_MOST_VALUES;
+    bool is_full = group_is_full(p, group);
     if (!is_full && !group_attempt(p, group, index, failure, NULL)) return false;
     is_full = is_full || (n_values > 1 && group->loads.n > FUSE_MOST_LOADS) ||
               is_overfull(p, group, before);
@@ -543,6 +543,7 @@ static void run_round(Grouper *p) {
     p->g = grouping_new(p);
     if (p->memo && group_memo_growing(p->memo)) inline_trial_drop(group_memo_growing(p->memo));
     p->n_last = 0;
+    if (!p->off) group_count_blocks(p);
     group_find_gemm_slices(p);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (group_folds(p, id)) root_node(p, id, OUTPUT_NONE);

@@ -2,6 +2,7 @@
  * that can take the stored value still does. See group_state.h. */
 #include "fuse/group_state.h"
 #include "machine/tuning.h"
+#include "plan/must.h"
 
 #include <math.h>
 
@@ -215,6 +216,42 @@ static void bound_sizes(Grouper *p) {
 void group_bound_closures(Grouper *p) {
     bound_chains(p);
     bound_sizes(p);
+}
+
+/* `fuse must` blocks. */
+
+void group_count_blocks(Grouper *p) {
+    p->block_values = arena_array(p->arena, uint32_t, p->graph->fixed_kernels.n + (size_t)1);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (graph_is_reduction(p->graph, id) || node_has(p->flags, id, GROUPING_WANTED))
+            p->block_values[must_block(p->graph, id)]++;
+}
+
+/* The value that was added last: nodes are placed in ascending order. */
+static NodeId last_value(const Group *group) {
+    uint32_t n = group->reduces.n, n_targets = group->targets.n;
+    NodeId reduction = n ? group->reduces.data[n - 1] : 0;
+    NodeId target = n_targets ? group->targets.data[n_targets - 1].node : 0;
+    return reduction > target ? reduction : target;
+}
+
+static uint32_t count_inside(const Grouper *p, const Group *group, uint32_t block) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        n += must_block(p->graph, group->reduces.data[i]) == block;
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        n += must_block(p->graph, group->targets.data[i].node) == block;
+    return n;
+}
+
+bool group_is_full(const Grouper *p, const Group *group) {
+    uint32_t n_values = group->reduces.n + group->targets.n;
+    uint32_t block = must_block(p->graph, last_value(group));
+    uint32_t n_block = block && p->block_values ? p->block_values[block] : 0;
+    if (n_values == 1) return false;
+    if (!n_block || n_block > FUSE_MOST_VALUES) return n_values > FUSE_MOST_VALUES;
+    uint32_t n_inside = count_inside(p, group, block), n_others = n_values - n_inside;
+    return (n_inside > 1 ? n_others : n_others + n_block) > FUSE_MOST_VALUES;
 }
 
 /* Groups that turned out too large. */

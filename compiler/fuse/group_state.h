@@ -40,6 +40,9 @@ typedef struct Grouper {
     NodeFlags leads;         /* of GemmSliceFlag */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
+    /* Of a round, per `fuse must` block, plus 1: the values that groups reduce or store. NULL:
+     * fusion is off. */
+    uint32_t *block_values;
     double single_prims;        /* Group.prims of the root that is being placed, by itself */
     Vec(GroupFailure) failures; /* of a round: roots that no group could take */
 } Grouper;
@@ -105,6 +108,11 @@ bool group_has_views(const Grouper *p, NodeId id);
 void group_want_coalesced(Grouper *p);
 /* Before grouping: stores values that would make every kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
+/* Before a round: counts the values of `fuse must` blocks. */
+void group_count_blocks(Grouper *p);
+/* Whether the group has too many values. It has room for the value that begins a `fuse must` block
+ * only if it has room for the whole block, and then for all others of the block. */
+bool group_is_full(const Grouper *p, const Group *group);
 /* Stores some of the values that a group of the root alone would inline, because the group has too
  * many scalars when node `failing` is reached. Returns false if it stores none: the group does not
  * inline that node any more, or nothing is left to store. */
