@@ -196,6 +196,8 @@ K_CAST(fpext, FPExt)
 K_CAST(fptrunc, FPTrunc)
 K_CAST(sitofp, SIToFP)
 K_CAST(fptosi, FPToSI)
+K_CAST(uitofp, UIToFP)
+K_CAST(fptoui, FPToUI)
 K_CAST(bitcast, BitCast)
 K_CAST(ptrtoint, PtrToInt)
 K_CAST(addrspace_cast, AddrSpaceCast)
@@ -234,6 +236,7 @@ Val k_vector(const Codegen *k, const Val *scalars, uint32_t n);
 
 /* The address of element `index` in the array at `pointer`. */
 static inline Val k_gep(const Codegen *k, LLVMTypeRef element, Val pointer, Val index) {
+    if (k->target->has->cores && LLVMIsNull(index)) return pointer;
     return LLVMBuildGEP2(k->builder, element, pointer, &index, 1, "");
 }
 /* The address `offset` bytes after `pointer`. */

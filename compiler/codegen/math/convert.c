@@ -5,6 +5,7 @@
 
 #include "codegen/math/convert.h"
 #include "codegen/math/prim.h"
+#include "machine/machine.h"
 
 #include <assert.h>
 #include <math.h>
@@ -77,27 +78,29 @@ static Val convert_whole(const Codegen *k, Val value, Dtype from, Dtype to) {
 
 /* llvm.fptosi.sat in vectors: LLVM would convert a CPU's lanes one by one. A conversion of a value
  * outside the range has no result, so such lanes convert 0. */
-static Val saturate_lanes(const Codegen *k, Val value, LLVMTypeRef type, Dtype compute) {
-    uint32_t lanes = k_lanes(value), n_bits = 8 * dtype_bytes(compute);
-    LLVMTypeRef real = LLVMTypeOf(value);
-    Val end =
-        fp_splat(k, LLVMConstReal(LLVMGetElementType(real), ldexp(1, (int)n_bits - 1)), lanes);
-    Val begin =
-        fp_splat(k, LLVMConstReal(LLVMGetElementType(real), -ldexp(1, (int)n_bits - 1)), lanes);
+static Val saturate_lanes(const Codegen *k, Val value, LLVMTypeRef type, Dtype to) {
+    uint32_t lanes = k_lanes(value);
+    int n_bits = 8 * (int)dtype_bytes(to);
+    bool is_unsigned = dtype_is_unsigned(to);
+    LLVMTypeRef real = LLVMTypeOf(value), one = LLVMGetElementType(real);
+    double first = is_unsigned ? 0 : -ldexp(1, n_bits - 1), past = ldexp(1, n_bits - !is_unsigned);
+    Val begin = fp_splat(k, LLVMConstReal(one, first), lanes);
+    Val end = fp_splat(k, LLVMConstReal(one, past), lanes);
     Val is_low = k_fcmp(k, LLVMRealOLT, value, begin), is_high = k_fcmp(k, LLVMRealOGE, value, end);
     Val is_outside = k_or(k, k_fcmp(k, LLVMRealULT, value, begin), is_high);
     Val inside = k_select(k, is_outside, LLVMConstNull(real), value);
-    Val least = k_splat(k, k_whole(k, compute, dtype_saturate(compute, -INFINITY)), lanes);
-    Val most = k_splat(k, k_whole(k, compute, dtype_saturate(compute, INFINITY)), lanes);
-    Val whole = k_select(k, is_low, least, k_fptosi(k, inside, type));
-    return k_select(k, is_high, most, whole);
+    Val least = k_splat(k, k_whole(k, to, dtype_saturate(to, -INFINITY)), lanes);
+    Val most = k_splat(k, k_whole(k, to, dtype_saturate(to, INFINITY)), lanes);
+    Val whole = is_unsigned ? k_fptoui(k, inside, type) : k_fptosi(k, inside, type);
+    return k_select(k, is_high, most, k_select(k, is_low, least, whole));
 }
 
 /* Truncates in the compute type, then limits to the dtype's range. */
 static Val float_to_int(const Codegen *k, Val value, Dtype to) {
-    Dtype compute = dtype_compute(to);
-    LLVMTypeRef types[] = {type_like(k, value, compute), LLVMTypeOf(value)};
     bool is_vector = k_lanes(value) > 1 && k->target->has->cores;
+    bool is_word = dtype_bytes(to) == WORD_BYTES; /* its vectors are no slower than wider ones */
+    Dtype compute = is_vector && is_word ? to : dtype_compute(to);
+    LLVMTypeRef types[] = {type_like(k, value, compute), LLVMTypeOf(value)};
     Val whole = is_vector ? saturate_lanes(k, value, types[0], compute)
                           : k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
     if (compute == to) return whole;
@@ -122,12 +125,37 @@ static Val odd_of_i64(const Codegen *k, Val value) {
     return k_select(k, is_exact, value, wide);
 }
 
-/* An integer of a compute type as f32 or f64. For narrower floats it is exact, or rounded to odd.
- */
-static Val int_to_number(const Codegen *k, Val value, Dtype compute, Dtype to) {
-    bool is_wide = dtype_is_wide(compute);
+/* The same of 32 bits, of which an f32 keeps 24. */
+static Val odd_of_word(const Codegen *k, Val value, bool is_unsigned) {
+    uint32_t lanes = k_lanes(value);
+    Val dropped = k_splat(k, k_i32(k, 0xff), lanes), kept = k_splat(k, k_i32(k, ~0xff), lanes);
+    Val zero = LLVMConstNull(LLVMTypeOf(value)), odd = k_splat(k, k_i32(k, 0x100), lanes);
+    Val is_inexact = k_ne(k, k_and(k, value, dropped), zero);
+    Val wide = k_and(k, k_or(k, value, k_select(k, is_inexact, odd, zero)), kept);
+    int32_t below = is_unsigned ? 0 : 1 << 24; /* the number of exact negative ones */
+    Val number = k_add(k, value, k_splat(k, k_i32(k, below), lanes));
+    Val is_exact = k_ule(k, number, k_splat(k, k_i32(k, below + (1 << 24)), lanes));
+    return k_select(k, is_exact, value, wide);
+}
+
+/* An integer of at most 32 bits as f32 or f64, in vectors of a CPU, which has none of i64. */
+static Val word_to_number(const Codegen *k, Val value, Dtype from, Dtype to) {
+    bool is_word = dtype_bytes(from) == WORD_BYTES,
+         is_unsigned = is_word && dtype_is_unsigned(from);
+    LLVMTypeRef type = type_like(k, value, dtype_is_double(to) ? DT_F64 : DT_F32);
+    if (!is_word) value = convert_whole(k, value, from, DT_I32);
+    if (is_word && dtype_is_narrow(to)) value = odd_of_word(k, value, is_unsigned);
+    return is_unsigned ? k_uitofp(k, value, type) : k_sitofp(k, value, type);
+}
+
+/* An integer as f32 or f64. For narrower floats it is exact, or rounded to odd. */
+static Val int_to_number(const Codegen *k, Val value, Dtype from, Dtype to) {
+    if (k->target->has->cores && dtype_bytes(from) <= WORD_BYTES)
+        return word_to_number(k, value, from, to);
+    Dtype compute = dtype_compute(from);
+    value = convert_whole(k, value, from, compute);
     if (dtype_is_single(to)) return k_sitofp(k, value, type_like(k, value, to));
-    if (is_wide && dtype_is_narrow(to)) value = odd_of_i64(k, value);
+    if (dtype_is_wide(compute) && dtype_is_narrow(to)) value = odd_of_i64(k, value);
     return k_sitofp(k, value, type_like(k, value, DT_F64));
 }
 
@@ -176,9 +204,7 @@ Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to) {
     if (from == to) return value;
     if (!dtype_is_float(from) && !dtype_is_float(to)) return convert_whole(k, value, from, to);
     if (!dtype_is_int(from)) return from_number(k, to_number(k, value, from), to);
-    Dtype compute = dtype_compute(from);
-    value = convert_whole(k, value, from, compute);
-    return from_number(k, int_to_number(k, value, compute, to), to);
+    return from_number(k, int_to_number(k, value, from, to), to);
 }
 
 static Val bits_of_float(const Codegen *k, Val value, Dtype from) {
