@@ -1,6 +1,7 @@
 /* CPU maps: full vectors along the last parallel axis, or along an earlier one if the last is
  * short, then one masked vector. See template.h. */
 #include "codegen/cpu/cpu.h"
+#include "machine/machine.h"
 #include "plan/access.h"
 
 typedef struct Map {
@@ -57,10 +58,18 @@ static Val split_unit(Lower *lower, Map *map, Val unit_index, DimId extent) {
     return is_down ? outer : inner;
 }
 
-/* Cuts along the lane axis if a vector may begin at them, and the pieces are few or long enough
- * that they are worth their code. */
+/* Whether the machine loads elements of the dtype under a mask in one instruction. */
+static bool has_masks(const Lower *lower, Dtype dtype) {
+    return dtype_bytes(dtype) >= WORD_BYTES || lower->k->target->vector_bytes >= CPU_LINE_BYTES;
+}
+
+/* Cuts along the lane axis if a vector may begin at them, and the pieces are short enough in code
+ * and long enough in vectors: a loop without guards has no masked loads, which a CPU does not
+ * prefetch, and AVX2 has none of 8 and 16 bits. */
 static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
-    enum { LEAST_CUTS = 3, MOST_COST = 1024 }; /* of emitted code, in primitives; judged */
+    enum { MANY_CUTS = 3, LONG = 4, LONG_WITHOUT_MASKS = 2 }; /* in vectors; measured */
+    enum { MOST_COST = 1024 };                                /* of code, in primitives; judged */
+    bool are_masked = true;
     Arena *arena = lower->k->arena;
     const Kernel *kernel = lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -72,9 +81,12 @@ static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
         bool is_choice =
             s->kind != SCALAR_CVT && (s->kind != SCALAR_PRIM || s->prim == PRIM_SELECT);
         if (live[id] && !is_choice) cost += scalar_own_cost(kernel->scalars, id);
+        if (live[id] && s->kind == SCALAR_LOAD) are_masked &= has_masks(lower, s->dtype);
     }
-    bool are_worthy = cuts.n >= LEAST_CUTS && cost * cuts.n <= MOST_COST &&
-                      cuts.at[cuts.n - 1] / cuts.n >= lanes / 2;
+    int64_t mean = cuts.n ? cuts.at[cuts.n - 1] / cuts.n : 0;
+    bool are_worthy = cost * cuts.n <= MOST_COST &&
+                      (cuts.n < MANY_CUTS ? mean >= (are_masked ? LONG : LONG_WITHOUT_MASKS) * lanes
+                                          : mean >= lanes / 2);
     const Stage *stage = &kernel->stages.data[0];
     for (uint32_t i = 0; i < stage->stores.n && are_worthy; i++)
         are_worthy =
