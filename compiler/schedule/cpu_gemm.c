@@ -103,13 +103,12 @@ static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
     return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
 }
 
-/* The most rows of a tile, for at most `n_rows` rows. If a row kernel follows, one thread runs it
- * per unit, so there should be units for several threads, as far as their packing allows. */
-static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
+/* The most rows of a tile. If a row kernel follows, one thread runs it per unit, so there should be
+ * units for several threads, as far as their packing allows. */
+static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns) {
     int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.n_gemms;
     if (!gemm->launch.has_rows || gemm->is_transposed) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
-    if (has_panels && n_rows <= SCHED_CPU_SEVERAL_ROWS) return SCHED_CPU_SHORT_ROWS;
     bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->cpu_gemm.tile_k;
     return has_panels || is_one_block ? min_i64(most, SCHED_CPU_LONG_ROWS) : most;
 }
@@ -143,7 +142,7 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
     sched->cpu_gemm.tile_k =
         cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
-    int64_t rows = most_rows(gemm, sched, columns, n_rows);
+    int64_t rows = most_rows(gemm, sched, columns);
     uint32_t unit_rows = tile.rows * n_unit_tiles(tile, n_rows < 1 ? rows : min_i64(n_rows, rows));
     Block block = {cut(n_rows, rows, unit_rows), columns};
     if (gemm->launch.has_rows && gemm->is_transposed) unit_rows = block.rows;
@@ -187,16 +186,13 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
 }
 
 /* Adds candidates for few rows, one per bound on the number of rows. Columns are streamed, or come
- * from prepared panels. If a row kernel follows, prepared panels serve several rows too, in small
- * units. */
+ * from prepared panels. */
 static void add_few_rows(const Gemm *gemm, Candidates *list) {
-    static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS,
-                                     SCHED_CPU_SEVERAL_ROWS};
+    static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS};
     int64_t most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
-    uint32_t n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
     if (!has_panels && (gemm->leaves_columns || !can_stream(gemm))) return;
-    for (uint32_t i = 0; i < n_bounds; i++) {
+    for (uint32_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         Variant *variant = candidate_at_most(list, gemm->rows, bounds[i]);
         if (!variant) continue;
         (has_panels ? choose_packed : choose_streamed)(gemm, &variant->sched,

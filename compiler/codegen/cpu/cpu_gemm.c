@@ -69,7 +69,7 @@ Gemm gemm_new(Lower *lower) {
     return gemm;
 }
 
-static bool has_one_k_block(const Gemm *gemm) {
+bool gemm_has_one_k_block(const Gemm *gemm) {
     return dim_hi(lower_dims(gemm->lower), gemm->k_extent) <= gemm->depth;
 }
 
@@ -85,7 +85,7 @@ static bool shares_columns(const Gemm *gemm, const Gemm *first) {
 
 static void make_arrays(Gemm *gemm, const Gemm *first) {
     Lower *lower = gemm->lower;
-    int64_t partial_rows = has_one_k_block(gemm) ? gemm->n_tile_rows : gemm->block_rows;
+    int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->n_tile_rows : gemm->block_rows;
     int64_t n_columns = (int64_t)gemm->panel_depth * gemm->block_columns;
     int64_t n_partials = partial_rows * gemm->block_columns;
     gemm->rows = first->rows;

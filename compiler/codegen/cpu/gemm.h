@@ -64,6 +64,8 @@ typedef struct Gemm {
 
 /* The GEMM of a kernel, without its arrays and its position. */
 Gemm gemm_new(Lower *lower);
+/* Whether one block has all of k, so no block begins with the partial results of another. */
+bool gemm_has_one_k_block(const Gemm *gemm);
 /* Chooses the vector axis of each operand's loads, and thereby the layout of the packed rows. */
 void gemm_choose_layout(Gemm *gemm);
 /* The number of elements of a packed panel of rows. */

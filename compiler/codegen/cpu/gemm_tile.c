@@ -197,6 +197,8 @@ static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     Val zero = LLVMConstNull(k_value_type(k, gemm->acc, gemm->lanes));
+    for (uint32_t i = 0; i < tile->n_accs; i++) tile->values[i] = zero;
+    if (gemm_has_one_k_block(gemm)) return;
     Val is_later = k_nei(k, gemm->k_begin, 0);
     LLVMBasicBlockRef first = k_here(k);
     If later = if_begin(k, is_later);
@@ -208,6 +210,13 @@ static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     for (uint32_t i = 0; i < tile->n_accs; i++) {
         tile->values[i] = k_merge(k, zero, first, loaded[i], then);
     }
+}
+
+/* Whether each block of k, also the last one, is a multiple of `unroll` steps. */
+static bool has_whole_rounds(const Gemm *gemm, uint32_t unroll) {
+    if (unroll == 1) return true;
+    return !gemm->has_pairs && gemm->depth % unroll == 0 &&
+           cpu_is_multiple(gemm->lower, gemm->k_extent, unroll);
 }
 
 /* The tile's first element at the beginning of the block of k, `column` columns into the unit. */
@@ -259,8 +268,8 @@ static void multiply_tile(const Gemm *gemm, Tile *tile, Val column) {
     place_tile(gemm, tile, column);
     tile_open(gemm, tile, partials);
     if (has_columns(gemm)) open_ahead(gemm, tile, unroll, tile->values[tile->n_accs + 1]);
-    tile_loop(gemm, tile, zero, unroll > 1 ? n_even : n_steps, unroll, true);
-    if (unroll > 1) tile_loop(gemm, tile, n_even, n_steps, 1, true);
+    tile_loop(gemm, tile, zero, n_even, unroll, true);
+    if (n_even != n_steps) tile_loop(gemm, tile, n_even, n_steps, 1, true);
     if (gemm->has_pairs && gemm->has_panels) /* the last step of an odd number */
         tile_loop(gemm, tile, k_muli(k, n_steps, 2), gemm->n_k, 1, false);
     for (uint32_t i = 0; i < tile->n_accs; i++)
@@ -285,7 +294,10 @@ void gemm_tiles(Gemm *gemm) {
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors, .rows = place_rows(gemm)};
     tile.values = arena_array(k->arena, Val, tile.n_accs + 3);
     tile.n_steps = count_steps(gemm);
-    tile.n_even = k_sub(k, tile.n_steps, k_uremi(k, tile.n_steps, lower->variant->sched.unroll));
+    uint32_t unroll = lower->variant->sched.unroll;
+    tile.n_even = has_whole_rounds(gemm, unroll)
+                      ? tile.n_steps
+                      : k_sub(k, tile.n_steps, k_uremi(k, tile.n_steps, unroll));
     Val n = gemm->n_columns, rest = NULL;
     bool is_whole = cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns);
     if (!has_columns(gemm) && !is_whole) {
