@@ -12,7 +12,7 @@ static double *closure_costs(const Grouper *p) {
         const Node *node = graph_node(p->graph, id);
         bool is_read = p->g->group_of[id] != GROUP_NONE &&
                        (node_has(p->flags, id, GROUPING_STORED) || group_folds(p, id));
-        if (is_read) continue;
+        if (is_read || node_has(p->flags, id, GROUPING_NUMBER)) continue;
         cost[id] = p->op_cost[node->op];
         for (uint32_t i = 0; i < node->n_args; i++) cost[id] += cost[node->args[i]];
         if (cost[id] > 1e9) cost[id] = 1e9;
@@ -177,6 +177,7 @@ typedef struct Upkeep {
 
 static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     const Node *node = graph_node(p->graph, id);
+    if (node_has(p->flags, id, GROUPING_NUMBER)) return (Upkeep){.cost = 0};
     bool is_kept = graph_is_bound(p->graph, id) || node_has(p->flags, id, GROUPING_WANTED) ||
                    graph_is_reduction(p->graph, id);
     if (is_kept) return (Upkeep){.bytes = group_elems_hi(p->graph, id) * dtype_bytes(node->dtype)};

@@ -8,6 +8,7 @@ typedef enum GroupingFlag {
     /* Facts of the graph. */
     GROUPING_OUTPUT,      /* an output */
     GROUPING_CAN_PREPARE, /* see hoist.h; a group has one kind */
+    GROUPING_NUMBER,      /* a number that the compiler knows, and that costs nothing */
     GROUPING_FEEDS_GEMM,  /* a GEMM reads it, directly or through views */
     GROUPING_REDUCED,     /* it is computed from a reduction's result */
     /* Decided so far, over all rounds. */

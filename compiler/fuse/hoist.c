@@ -25,6 +25,16 @@ static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) 
     return (used & ~symbols) == 0 && is_shape_fixed_by(graph->dims, &node->shape, symbols);
 }
 
+static bool is_number(const Graph *graph, const NodeFlags flags, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    const OpInfo *op = op_info(node->op);
+    if (graph_is_literal(graph, id)) return true;
+    if (op->cls != CLASS_ELTWISE && op->cls != CLASS_CAST) return false;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (!node_has(flags, node->args[i], GROUPING_NUMBER)) return false;
+    return op_ulp(op, node->dtype) == 0 && op_abs_error(op, node->dtype) == 0;
+}
+
 NodeFlags hoist_flags(Arena *arena, const Graph *graph) {
     NodeFlags flags = node_flags_new(arena, graph->nodes.n);
     uint64_t symbols = graph_param_symbols(graph);
@@ -39,6 +49,7 @@ NodeFlags hoist_flags(Arena *arena, const Graph *graph) {
         for (uint32_t i = 0; i < node->n_args; i++)
             can = can && node_has(flags, node->args[i], GROUPING_CAN_PREPARE);
         if (can) node_add(flags, id, GROUPING_CAN_PREPARE);
+        if (is_number(graph, flags, id)) node_add(flags, id, GROUPING_NUMBER);
     }
     return flags;
 }

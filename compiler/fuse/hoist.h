@@ -11,7 +11,8 @@
 #include "pipeline/pipeline.h"
 
 /* Makes grouping's flags with the outputs (GROUPING_OUTPUT) and the values that can be prepared
- * (GROUPING_CAN_PREPARE). Params, literals and iotas count as prepared. */
+ * (GROUPING_CAN_PREPARE). Params, literals and iotas count as prepared. Literals, and what ops that
+ * are exact on every target make of them element by element, are numbers (GROUPING_NUMBER). */
 NodeFlags hoist_flags(Arena *arena, const Graph *graph);
 
 /* Makes init kernels of all kernels that read only params and results of init kernels, write no
