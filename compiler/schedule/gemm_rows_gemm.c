@@ -116,7 +116,10 @@ static Variant online_mma_variant(const Plan *plan, const Kernel *scores, const 
 
 /* Online kernels by wgmma, alone or with the matmul of their scores. */
 
-enum { WGMMA_STAGES = 3 }; /* at most */
+enum {
+    WGMMA_STAGES = 4, /* at most */
+    MOST_COLUMNS_OF_THREE = 64 /* of the result: three consumers of a block have the registers */
+};
 
 typedef struct WgmmaLaunch {
     Wgmma scores, result;
@@ -129,6 +132,16 @@ static uint32_t up_to(int64_t n, uint32_t multiple) {
     return (uint32_t)((n + multiple - 1) / multiple * multiple);
 }
 
+/* Three consumers weigh more scores beside products than two, but their tile of rows suits many
+ * rows alone. */
+static uint32_t n_consumers(const WgmmaLaunch *w, const Kernel *result) {
+    const DimTab *dims = indextab_dims(scalartab_indices(result->scalars));
+    DimId rows = kernel_axis_extent(result, gemm_axis_m(result));
+    if (result->segment_axis != NO_AXIS || dim_hi(dims, rows) <= WGMMA_ROWS) return 1;
+    bool has_registers = w->has_maps && w->columns <= MOST_COLUMNS_OF_THREE;
+    return has_registers && dim_lo(dims, rows) >= SCHED_SCORES_WGMMA_MANY_ROWS ? 3 : 2;
+}
+
 /* Sizes the tiles. `scores`: NULL, or the matmul that makes them. Tiles without maps are straight,
  * those of the values transposed. */
 static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *result) {
@@ -137,12 +150,10 @@ static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *resul
     bool right = w->has_maps && w->scores.sides[1].is_mn_major;
     bool values = !w->has_maps || w->result.sides[1].is_mn_major;
     w->has_scores = scores != NULL;
-    bool are_few = result->segment_axis != NO_AXIS ||
-                   dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result))) <= WGMMA_ROWS;
-    w->rows = are_few ? WGMMA_ROWS : 2 * WGMMA_ROWS;
     w->width = SCHED_SCORES_WGMMA_TILE;
     if (dim_hi(dims, kernel_n_reduced(result)) <= w->width / 2) w->width /= 2;
     w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
+    w->rows = n_consumers(w, result) * WGMMA_ROWS;
     w->tiles =
         (GemmRowsGemmTiles){.values_bytes = wgmma_operand_bytes(w->columns, w->width, values)};
     if (!scores) return;

@@ -10,6 +10,7 @@
 #ifndef FUSEC_TEMPLATE_WGMMA_H
 #define FUSEC_TEMPLATE_WGMMA_H
 
+#include "machine/machine.h"
 #include "machine/tuning.h"
 #include "plan/kernel.h"
 
@@ -18,6 +19,7 @@
 enum {
     WGMMA_ROWS = 64, /* of an instruction of a warpgroup */
     WGMMA_GROUP_WARPS = 4,
+    WGMMA_GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS,
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
     WGMMA_WARP_ROWS = 16,    /* those of one warp */

@@ -120,6 +120,18 @@ EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
+/* Operands: whether a lane has the predicate, the predicate, member mask. */
+EmuOutcome emu_vote_any(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    bool any = false;
+    EMU_EACH_LANE(lane, mask) {
+        any = any || emu_get(warp, &inst->x[1], lane);
+    }
+    EMU_EACH_LANE(lane, mask) {
+        emu_set(warp, &inst->x[0], lane, any);
+    }
+    return EMU_GO_ON;
+}
+
 /* The block. */
 
 /* The barrier of the instruction, whose round ends when the last warp has arrived: of as many

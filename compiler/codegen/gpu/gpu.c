@@ -80,6 +80,10 @@ static Val shuffle_i32(const Codegen *k, Val value, uint32_t offset) {
     return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
 }
 
+Val gpu_any_of_warp(const Codegen *k, Val predicate) {
+    return k_intrinsic_2(k, "llvm.nvvm.vote.any.sync", k_i32(k, -1), predicate);
+}
+
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset) {
     LLVMTypeRef type = LLVMTypeOf(value);
     if (LLVMIsConstant(value)) return value;

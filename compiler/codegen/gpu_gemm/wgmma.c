@@ -6,7 +6,7 @@
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "codegen/gpu_gemm/im2col.h"
 
-enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS, BLOCK_ELEMS = 64 };
+enum { BLOCK_ELEMS = 64 };
 /* A kernel of three warpgroups starts with 168 registers per thread. The producer gives most of its
  * registers to the consumers (setmaxnreg). */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
@@ -74,7 +74,7 @@ void wgmma_place_thread(Wgmma *w) {
     Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP_THREADS - 1)};
     w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", args, 4);
     w->group = k_lshri(k, w->warp, 2);
-    w->in_group = k_andi(k, w->thread, GROUP_THREADS - 1);
+    w->in_group = k_andi(k, w->thread, WGMMA_GROUP_THREADS - 1);
     if (w->sched->cluster > 1) w->rank = gpu_special(k, "cluster.ctarank");
 }
 

@@ -7,8 +7,8 @@
 #include "machine/tuning.h"
 
 /* Registers of a thread of the producer: if it copies and looks at values, or if it computes
- * tiles. A thread of each of two consumers has half of the rest of ALL_REGISTERS. */
-enum { COPYING_REGISTERS = 40, COMPUTING_REGISTERS = 72, ALL_REGISTERS = 504 };
+ * tiles. A thread of each consumer has its part of the rest of what the block has. */
+enum { COPYING_REGISTERS = 32, COMPUTING_REGISTERS = 72 };
 /* Barriers: two of the lhs, then those of each stage. Values are checked when the warps that look
  * for infinities have seen them. */
 enum { LEFT_FULL, LEFT_EMPTY, STAGE_BARRIERS };
@@ -21,6 +21,9 @@ typedef enum StageBarrier {
     PER_STAGE = GEMM_ROWS_GEMM_STAGE_BARRIERS
 } StageBarrier;
 enum { N_CHECKERS = WGMMA_GROUP_WARPS - 1 };
+/* What a consumer has of the tile before: nothing, weights of keys that all rows see, or weights of
+ * which some may be hidden. */
+enum { NO_WEIGHTS, WEIGHTS, WEIGHTS_OF_HIDDEN };
 
 /* Setting up. */
 
@@ -134,6 +137,21 @@ static Val flag_at(const WgmmaRows *s, Val stage, Val warp) {
     return k_byte(k, before, k_muli(k, number, 4));
 }
 
+/* Whether rows may not see some columns of a tile. */
+static bool hides_columns(const WgmmaRows *s) {
+    return s->n_masks || !s->is_whole;
+}
+
+/* Whether a row may not see a key of a tile. */
+static bool hides_keys(const WgmmaRows *s) {
+    return s->may_hide || hides_columns(s);
+}
+
+/* The warps that look at what the copy engine copied. */
+static uint32_t n_checkers(const WgmmaRows *s) {
+    return s->has_maps && hides_keys(s) ? N_CHECKERS : 0;
+}
+
 static void init_barriers(const WgmmaRows *s) {
     const Codegen *k = s->k;
     uint32_t n_consumers = s->out.n_groups;
@@ -145,7 +163,7 @@ static void init_barriers(const WgmmaRows *s) {
         gpu_mbarrier_init(k, stage_barrier(s, stage, RIGHT_FULL), 1);
         gpu_mbarrier_init(k, stage_barrier(s, stage, RIGHT_EMPTY), n_consumers);
         gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_FULL), 1);
-        gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_EMPTY), n_consumers);
+        gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_EMPTY), n_consumers + n_checkers(s));
         gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_CHECKED), N_CHECKERS);
         for (uint32_t w = 0; w < WGMMA_GROUP_WARPS; w++)
             k_store(k, k_i32(k, 0), flag_at(s, stage, k_i32(k, w)));
@@ -217,23 +235,52 @@ static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
     return pipeline_next(s->k, place, s->n_stages);
 }
 
-/* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. */
+/* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. It looks at the next
+ * tile, once. */
 typedef void ColumnsWork(WgmmaRows *s, Val column, Val sees_all, PipelineState place);
+
+static void keep_flag(const Codegen *k, Val flag, Val variable) {
+    if (flag) k_store(k, k_zext(k, flag, k->i32), variable);
+}
+
+static Val kept_flag(const Codegen *k, Val variable) {
+    return k_nei(k, k_load(k, k->i32, variable), 0);
+}
+
+/* Finds out what rows see of the tile at `column`, before the consumer's turn to multiply it. */
+static void look_at(const WgmmaRows *s, Val column) {
+    Seen seen = wgmma_rows_seen(s, column);
+    keep_flag(s->k, seen.none, s->sees_none);
+    keep_flag(s->k, seen.all, s->sees_all);
+}
+
+static void look_behind(const WgmmaRows *s, Val column) {
+    look_at(s, k_addi(s->k, column, s->width));
+}
 
 /* Does the work on every tile of columns that some row sees. `ring` has the stage and its parity.
  */
 static void each_columns(WgmmaRows *s, ColumnsWork *work, Val *ring) {
     const Codegen *k = s->k;
+    s->sees_none = k_alloca(k, k->i32);
+    s->sees_all = k_alloca(k, k->i32);
+    look_at(s, s->keys.begin);
     Loop columns = each_column_tile(s);
     loop_carry(k, &columns, ring, 2);
     PipelineState place = {ring[0], ring[1]}, next = next_stage(s, place);
-    Seen seen = wgmma_rows_seen(s, columns.index);
-    If some;
-    if (seen.none) some = if_begin(k, k_not(k, seen.none));
-    work(s, columns.index, seen.all, place);
-    if (seen.none) if_end(k, &some);
-    ring[0] = seen.none ? k_select(k, seen.none, place.stage, next.stage) : next.stage;
-    ring[1] = seen.none ? k_select(k, seen.none, place.parity, next.parity) : next.parity;
+    Val none = s->n_masks ? kept_flag(k, s->sees_none) : NULL;
+    Val all = hides_columns(s) ? kept_flag(k, s->sees_all) : NULL;
+    If hidden, seen;
+    if (none) {
+        hidden = if_begin(k, none);
+        look_behind(s, columns.index);
+        if_end(k, &hidden);
+        seen = if_begin(k, k_not(k, none));
+    }
+    work(s, columns.index, all, place);
+    if (none) if_end(k, &seen);
+    ring[0] = none ? k_select(k, none, place.stage, next.stage) : next.stage;
+    ring[1] = none ? k_select(k, none, place.parity, next.parity) : next.parity;
     loop_end(k, &columns);
 }
 
@@ -278,14 +325,33 @@ static Val own_flag(const WgmmaRows *s, Val stage) {
     return flag_at(s, stage, warp);
 }
 
+static void bring_left(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    Val parity = k_load(k, k->i32, s->left_parity);
+    wgmma_wait(&s->out, left_barrier(s, LEFT_EMPTY), k_xori(k, parity, 1));
+    bring_tile(s, &s->left, &s->block, s->block.m0, lower_index_const(s->lower, 0),
+               gpu_shared_dynamic(k), left_barrier(s, LEFT_FULL), NULL);
+}
+
+/* The lhs follows the first tile of the rhs, which need not wait for the rows before to end. */
+static void bring_left_once(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    If wants = if_begin(k, k_nei(k, k_load(k, k->i32, s->wants_left), 0));
+    bring_left(s);
+    k_store(k, k_i32(k, 0), s->wants_left);
+    if_end(k, &wants);
+}
+
 static void fill_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     const Codegen *k = s->k;
     Val opposite = k_xori(k, place.parity, 1), zero = lower_index_const(s->lower, 0);
     (void)sees_all;
+    look_behind(s, column);
     if (s->has_scores) {
         wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_EMPTY), opposite);
         bring_tile(s, &s->right, &s->block, column, zero, right_at(s, place.stage),
                    stage_barrier(s, place.stage, RIGHT_FULL), NULL);
+        if (s->has_maps) bring_left_once(s);
     }
     wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_EMPTY), opposite);
     bring_tile(s, &s->values, &s->out_block, zero, column, values_at(s, place.stage),
@@ -296,23 +362,27 @@ static void fill_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState p
 static void fill_tile(WgmmaRows *s, Val number, Val *ring) {
     const Codegen *k = s->k;
     wgmma_rows_take_tile(s, number);
-    if (s->has_scores) {
-        wgmma_wait(&s->out, left_barrier(s, LEFT_EMPTY), k_xori(k, ring[2], 1));
-        bring_tile(s, &s->left, &s->block, s->block.m0, lower_index_const(s->lower, 0),
-                   gpu_shared_dynamic(k), left_barrier(s, LEFT_FULL), NULL);
-    }
-    ring[2] = k_xori(k, ring[2], 1);
+    k_store(k, ring[2], s->left_parity);
+    k_store(k, k_i32(k, 1), s->wants_left);
+    if (s->has_scores && !s->has_maps) bring_left(s);
     each_columns(s, fill_columns, ring);
+    if (s->has_scores && s->has_maps) bring_left_once(s);
+    ring[2] = k_xori(k, ring[2], 1);
 }
 
+/* A warp looks at its part of the values, if some row may not see some key: else nobody asks. The
+ * values are not replaced before. */
 static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
-    (void)column, (void)sees_all;
+    const Codegen *k = s->k;
+    look_behind(s, column);
     wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_FULL), place.parity);
+    If hides = if_begin(k, s->may_hide ? NULL : k_not(k, sees_all));
     wgmma_rows_check_values(s, values_at(s, place.stage), own_flag(s, place.stage));
-    Val lane = k_andi(s->k, s->out.thread, WARP_THREADS - 1);
-    If one = if_begin(s->k, k_eqi(s->k, lane, 0));
-    gpu_mbarrier_arrive(s->k, stage_barrier(s, place.stage, VALUES_CHECKED));
-    if_end(s->k, &one);
+    if_end(k, &hides);
+    If one = if_begin(k, k_eqi(k, k_andi(k, s->out.thread, WARP_THREADS - 1), 0));
+    gpu_mbarrier_arrive(k, stage_barrier(s, place.stage, VALUES_CHECKED));
+    gpu_mbarrier_arrive(k, stage_barrier(s, place.stage, VALUES_EMPTY));
+    if_end(k, &one);
 }
 
 static void check_tile(WgmmaRows *s, Val number, Val *ring) {
@@ -333,12 +403,16 @@ static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val numbe
 /* Moves registers from the producer's threads to the consumers'. With a single consumer every
  * thread has enough of them. */
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
-    int64_t few = s->has_maps ? COPYING_REGISTERS : COMPUTING_REGISTERS;
-    if (s->out.n_groups < 2) return;
+    uint32_t few = s->has_maps ? COPYING_REGISTERS : COMPUTING_REGISTERS;
+    uint32_t n = s->out.n_groups, at_first = PROCESSOR_REGISTERS / ((n + 1) * WGMMA_GROUP_THREADS);
+    if (n < 2) return;
+    at_first -= at_first % REGISTER_STEP;
+    uint32_t many = ((n + 1) * at_first - few) / n;
+    many -= many % REGISTER_STEP;
     k_intrinsic_1(s->k,
                   is_consumer ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
                               : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
-                  k_i32(s->k, is_consumer ? (ALL_REGISTERS - few) / 2 : few));
+                  k_i32(s->k, is_consumer ? many : few));
 }
 
 /* One elected thread of one warp copies; where there are masks, the whole warp looks at them. The
@@ -346,6 +420,8 @@ static void set_registers(const WgmmaRows *s, bool is_consumer) {
 static void run_copying(WgmmaRows *s) {
     const Codegen *k = s->k;
     set_registers(s, false);
+    s->left_parity = k_alloca(k, k->i32);
+    s->wants_left = k_alloca(k, k->i32);
     if (!s->has_maps) {
         each_tile_of_rows(s, fill_tile);
         return;
@@ -359,6 +435,7 @@ static void run_copying(WgmmaRows *s) {
     each_tile_of_rows(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);
+    if (!n_checkers(s)) return;
     If others = if_begin(k, k_not(k, is_first));
     each_tile_of_rows(s, check_tile);
     if_end(k, &others);
@@ -386,12 +463,12 @@ static void release(const WgmmaRows *s, Val barrier) {
     if_end(s->k, &one);
 }
 
-/* Two consumers begin their products by turns, so that one multiplies while the other computes
- * weights: barrier 1 + g of the block is the turn of consumer g. */
+/* Consumers begin their products by turns, so that one multiplies while others compute weights:
+ * barrier 1 + g of the block is the turn of consumer g. */
 static void pass_turn(const WgmmaRows *s, const char *text, Val group) {
     const Codegen *k = s->k;
     Val number = k_addi(k, group, 1);
-    if (s->out.n_groups != 2) return;
+    if (s->out.n_groups < 2) return;
     k_asm(k, k->void_type, text, "r,~{memory}", &number, 1, true);
 }
 
@@ -400,7 +477,10 @@ static void take_turn(const WgmmaRows *s) {
 }
 
 static void give_turn(const WgmmaRows *s) {
-    pass_turn(s, "bar.arrive $0, 256;", k_xori(s->k, s->out.group, 1));
+    const Codegen *k = s->k;
+    Val next = k_addi(k, s->out.group, 1);
+    Val is_last = k_eqi(k, next, s->out.n_groups);
+    pass_turn(s, "bar.arrive $0, 256;", k_select(k, is_last, k_i32(k, 0), next));
 }
 
 /* The first row of this consumer's part of the lhs tile. */
@@ -436,17 +516,35 @@ static Val has_infinities(const WgmmaRows *s, Val stage) {
 }
 
 static void await_values(const WgmmaRows *s, PipelineState place) {
-    StageBarrier full = s->has_maps ? VALUES_CHECKED : VALUES_FULL;
-    wgmma_wait(&s->out, stage_barrier(s, place.stage, full), place.parity);
+    wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_FULL), place.parity);
 }
 
-/* All but the last `n_after` groups of products finish. */
-static void end_scores(const WgmmaRows *s, uint32_t n_after) {
-    if (s->has_scores) wgmma_await(s->k, n_after, s->scores, s->width / 2);
+/* Goes to `infinite` if rows may not see keys of the place, and a value there is not finite; else
+ * to `finite`. */
+static void look_at_values(const WgmmaRows *s, PipelineState place, LLVMBasicBlockRef infinite,
+                           LLVMBasicBlockRef finite) {
+    const Codegen *k = s->k;
+    LLVMBasicBlockRef look = k_block(k, "look");
+    Val state = k_load(k, k->i32, s->has_weights);
+    k_cond_br(k, k_eqi(k, state, WEIGHTS_OF_HIDDEN), look, finite);
+    k_goto(k, look);
+    await_values(s, place);
+    if (s->has_maps)
+        wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_CHECKED), place.parity);
+    k_cond_br(k, has_infinities(s, place.stage), infinite, finite);
 }
 
-/* Nothing multiplies the scores of the place again; is_last: nor others of the rows. */
+/* All but the last `n_after` groups of products finish. Where no key is hidden, nothing multiplies
+ * the scores of the place again. */
+static void end_scores(const WgmmaRows *s, PipelineState place, uint32_t n_after) {
+    if (!s->has_scores) return;
+    wgmma_await(s->k, n_after, s->scores, s->width / 2);
+    if (!hides_keys(s)) release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
+}
+
+/* Elsewhere they are kept until the values have been looked at; is_last: the lhs too. */
 static void forget_scores(const WgmmaRows *s, PipelineState place, bool is_last) {
+    if (!hides_keys(s)) return;
     if (s->has_scores) release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
     if (is_last) release(s, left_barrier(s, LEFT_EMPTY));
 }
@@ -459,7 +557,7 @@ static void end_sums(const WgmmaRows *s, PipelineState place) {
 /* The second product of a place that has infinities, from its scores on. */
 static void multiply_infinite(const WgmmaRows *s, PipelineState place, bool is_last) {
     begin_scores(s, place);
-    end_scores(s, 0);
+    end_scores(s, place, 0);
     forget_scores(s, place, is_last);
     wgmma_rows_make_exponents_again(s, k_load(s->k, s->lower->index_type, s->weighed));
     wgmma_rows_note_seen(s);
@@ -468,33 +566,53 @@ static void multiply_infinite(const WgmmaRows *s, PipelineState place, bool is_l
     end_sums(s, place);
 }
 
+/* What the weights of a tile wait for. */
+static void set_state(const WgmmaRows *s, Val sees_all) {
+    const Codegen *k = s->k;
+    Val plain = k_i32(k, WEIGHTS), hidden = k_i32(k, WEIGHTS_OF_HIDDEN), state = plain;
+    if (s->may_hide)
+        state = hidden;
+    else if (sees_all)
+        state = k_select(k, sees_all, plain, hidden);
+    k_store(k, state, s->has_weights);
+}
+
 /* A tile of columns by itself: no weights wait to be multiplied. */
 static void single_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     RowShifts shifts;
     begin_scores(s, place);
-    end_scores(s, 0);
+    look_behind(s, column);
+    end_scores(s, place, 0);
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
     wgmma_rows_weigh(s, &shifts);
     wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
-    if (s->overlaps) k_store(s->k, k_i32(s->k, 1), s->has_weights);
+    set_state(s, sees_all);
+}
+
+static void multiply_finite(const WgmmaRows *s, PipelineState place) {
+    forget_scores(s, place, s->overlaps);
+    await_values(s, place);
+    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
+    end_sums(s, place);
 }
 
 /* The second product of a tile of columns by itself. */
 static void multiply_last(const WgmmaRows *s, PipelineState place) {
     const Codegen *k = s->k;
-    await_values(s, place);
+    if (!hides_keys(s)) {
+        multiply_finite(s, place);
+        return;
+    }
     LLVMBasicBlockRef infinite = k_block(k, "infinite"), finite = k_block(k, "finite");
     LLVMBasicBlockRef after = k_block(k, "after");
-    k_cond_br(k, has_infinities(s, place.stage), infinite, finite);
+    look_at_values(s, place, infinite, finite);
     k_goto(k, infinite);
     multiply_infinite(s, place, s->overlaps);
     k_br(k, after);
     k_goto(k, finite);
-    forget_scores(s, place, s->overlaps);
-    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
-    end_sums(s, place);
+    multiply_finite(s, place);
     k_br(k, after);
     k_goto(k, after);
 }
@@ -522,16 +640,19 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     forget_scores(s, before, false);
     take_turn(s);
     begin_scores(s, place);
+    await_values(s, before);
     wgmma_rows_multiply_weights(s, values_at(s, before.stage));
     give_turn(s);
-    end_scores(s, 1);
+    end_scores(s, place, 1);
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
+    look_behind(s, column);
     wgmma_rows_weigh(s, &shifts);
     end_block(s, before);
     end_sums(s, before);
     wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
+    set_state(s, sees_all);
 }
 
 /* Where the values before have infinities, their product comes first, by itself. */
@@ -545,14 +666,16 @@ static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineSta
     PipelineState before = place_before(s, place);
     LLVMBasicBlockRef single = k_block(k, "single"), next = k_block(k, "next");
     LLVMBasicBlockRef after = k_block(k, "after");
-    LLVMBasicBlockRef check = k_block(k, "check"), infinite = k_block(k, "infinite");
-    k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 0), single, check);
-    k_goto(k, check);
-    await_values(s, before);
-    k_cond_br(k, has_infinities(s, before.stage), infinite, next);
-    k_goto(k, infinite);
-    multiply_infinite(s, before, false);
-    k_br(k, single);
+    LLVMBasicBlockRef some = hides_keys(s) ? k_block(k, "some_weights") : next;
+    k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), NO_WEIGHTS), single, some);
+    if (hides_keys(s)) {
+        LLVMBasicBlockRef infinite = k_block(k, "infinite");
+        k_goto(k, some);
+        look_at_values(s, before, infinite, next);
+        k_goto(k, infinite);
+        multiply_infinite(s, before, false);
+        k_br(k, single);
+    }
     k_goto(k, single);
     single_columns(s, column, sees_all, place);
     k_br(k, after);
@@ -570,15 +693,16 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     if (s->has_scores) wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
     ring[2] = k_xori(k, ring[2], 1);
     each_columns(s, multiply_columns, ring);
-    Val has_weights = k_eqi(k, k_load(k, k->i32, s->has_weights), 1);
+    Val has_weights = k_nei(k, k_load(k, k->i32, s->has_weights), NO_WEIGHTS);
+    bool forgets = s->overlaps && hides_keys(s); /* the last product releases the lhs */
+    If none = if_begin(k, forgets ? k_not(k, has_weights) : NULL);
+    release(s, left_barrier(s, LEFT_EMPTY));
+    if_end(k, &none);
     if (s->overlaps) {
         If some = if_begin(k, has_weights);
         multiply_last(s, place_before(s, (PipelineState){ring[0], ring[1]}));
         if_end(k, &some);
     }
-    If none = if_begin(k, k_not(k, has_weights));
-    release(s, left_barrier(s, LEFT_EMPTY));
-    if_end(k, &none);
     wgmma_rows_end(s);
     wgmma_epilogue_sums(&s->out, &epilogue, s->sums);
 }
@@ -587,9 +711,9 @@ static void run_multiplying(WgmmaRows *s) {
     const Codegen *k = s->k;
     set_registers(s, true);
     wgmma_rows_make_variables(s);
-    If second = if_begin(k, k_eqi(k, s->out.group, 1));
+    If last = if_begin(k, k_eqi(k, s->out.group, (int64_t)s->out.n_groups - 1));
     give_turn(s);
-    if_end(k, &second);
+    if_end(k, &last);
     each_tile_of_rows(s, multiply_tile);
 }
 

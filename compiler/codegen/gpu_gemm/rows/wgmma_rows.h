@@ -65,11 +65,18 @@ typedef struct WgmmaRows {
     uint32_t n_masks;
     MaskThreads looking;        /* a warp looks at the values of masks */
     MaskBox seen_rows;          /* of the block */
+    bool may_hide;              /* scores may be -infinity by themselves */
+    /* The product times a power of two, or SCALAR_NONE: the scores here are the product itself, as
+     * the multiplication rounds nothing. `scale`: that power, or 1. */
+    ScalarId scaled;
+    double scale;
     double factor;              /* a weight is 2^(factor * (score - shift)) */
     bool is_whole;              /* every tile of scores is inside the extents */
     GemmBlock block, out_block; /* of `lower` and of the result */
     Val n_keys;                 /* index_type: columns of the scores */
     OnlineKeys keys;            /* those of the block */
+    Val sees_none, sees_all;     /* variables: Seen, of the tile of columns */
+    Val left_parity, wants_left; /* of the producer: variables, of the lhs of the block's rows */
     /* Of a consumer: positions of its rows, and variables that lie in registers. */
     Point score_rows[WGMMA_ROWS_OF_THREAD], rows[WGMMA_ROWS_OF_THREAD];
     Val scores[WGMMA_ROWS_MOST_SCORES], sums[WGMMA_ROWS_MOST_SUMS];
@@ -121,8 +128,11 @@ static inline uint32_t wgmma_rows_weight(uint32_t r, uint32_t n) {
 
 /* Tiles in which a value is not finite. */
 
-/* Whether an element of the word (i32) of values is not finite: i1. */
-Val wgmma_rows_is_infinite(const WgmmaRows *s, Val word);
+/* The exponents of the two values of a word (i32), each plus one: that of a value that is not finite
+ * reaches its sign. Those of several words may be joined by `or`. */
+Val wgmma_rows_next_exponents(const WgmmaRows *s, Val word);
+/* Whether such a value is not finite: i1. */
+Val wgmma_rows_is_infinite(const WgmmaRows *s, Val next);
 /* The word with 0 in place of such elements. */
 Val wgmma_rows_finite(const WgmmaRows *s, Val word);
 /* Notes which exponents are not those of hidden keys. */

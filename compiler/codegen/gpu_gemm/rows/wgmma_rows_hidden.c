@@ -9,6 +9,7 @@
 #include <math.h>
 
 enum { PAIR = FRAGMENT_PAIR, HALF_BITS = 16, HIGH_HALF = -0x10000, THREADS_OF_ROW = 4 };
+enum { SIGN_BITS = -0x7FFF8000 };
 
 /* The bits of an exponent that is all ones, of one element. */
 static int64_t exponent_bits(const WgmmaRows *s) {
@@ -22,9 +23,15 @@ static Val is_infinite_half(const WgmmaRows *s, Val word, uint32_t half) {
     return k_eqi(s->k, k_andi(s->k, word, bits), bits);
 }
 
-Val wgmma_rows_is_infinite(const WgmmaRows *s, Val word) {
-    Val low = is_infinite_half(s, word, 0);
-    return k_or(s->k, low, is_infinite_half(s, word, 1));
+Val wgmma_rows_next_exponents(const WgmmaRows *s, Val word) {
+    const Codegen *k = s->k;
+    int64_t bits = exponent_bits(s), least = bits & ~(bits << 1);
+    Val exponents = k_andi(k, word, bits << HALF_BITS | bits);
+    return k_addi(k, exponents, least << HALF_BITS | least);
+}
+
+Val wgmma_rows_is_infinite(const WgmmaRows *s, Val next) {
+    return k_nei(s->k, k_andi(s->k, next, SIGN_BITS), 0);
 }
 
 Val wgmma_rows_finite(const WgmmaRows *s, Val word) {

@@ -1,6 +1,8 @@
 /* Softmax between two products by wgmma: which tiles of columns masks hide. See wgmma_rows.h. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
+#include <math.h>
+
 /* Where the scores' program ends. SCALAR_NONE: the rows' exponents are not the scores, so a hidden
  * score may have a weight. */
 static ScalarId score_root(const WgmmaRows *s) {
@@ -12,8 +14,43 @@ static ScalarId score_root(const WgmmaRows *s) {
                                                      : SCALAR_NONE;
 }
 
+/* Whether a score may be -infinity where no mask hides it: something beside the product differs
+ * from key to key, such as a bias. A product of finite operands that overflows does not count. */
+static bool may_hide(const WgmmaRows *s) {
+    const Kernel *kernel = s->lower->kernel;
+    ScalarId root = s->n_masks ? s->masks[s->n_masks - 1].score : score_root(s);
+    if (!s->has_scores || !root) return true;
+    const bool *needed = kernel_needed_scalars(s->k->arena, kernel, &root, 1);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *scalar = scalar_get(kernel->scalars, id);
+        bool differs = scalar->axes & 1u << s->key_axis;
+        bool selects = scalar->kind == SCALAR_PRIM && scalar->prim == PRIM_SELECT;
+        if (needed[id] && differs && (scalar->kind == SCALAR_LOAD || selects)) return true;
+    }
+    return false;
+}
+
+static void find_scale(WgmmaRows *s) {
+    const ScalarTab *tab = s->lower->kernel->scalars;
+    ScalarId root = s->n_masks ? s->masks[s->n_masks - 1].score : score_root(s);
+    s->scale = 1;
+    if (!s->has_scores || !root || scalar_get(tab, root)->kind != SCALAR_PRIM) return;
+    const Scalar *product = scalar_get(tab, root);
+    if (product->prim != PRIM_MUL) return;
+    const Scalar *a = scalar_get(tab, product->args[0]), *b = scalar_get(tab, product->args[1]);
+    const Scalar *number = a->kind == SCALAR_CONST ? a : b, *other = number == a ? b : a;
+    int exponent;
+    bool is_power = number->kind == SCALAR_CONST && frexp(number->number, &exponent) == 0.5;
+    if (!is_power || other->kind != SCALAR_STAGE) return;
+    s->scaled = root;
+    s->scale = number->number;
+    s->factor *= s->scale;
+}
+
 void wgmma_rows_find_masks(WgmmaRows *s) {
     s->n_masks = masks_find(s->lower->kernel->scalars, score_root(s), s->masks);
+    s->may_hide = may_hide(s);
+    find_scale(s);
 }
 
 /* `n` positions from `first` (index_type) on, before `extent`. */

@@ -3,10 +3,10 @@
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
 enum {
-    GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS,
-    CHECKING_THREADS = GROUP_THREADS - WARP_THREADS,
+    CHECKING_THREADS = WGMMA_GROUP_THREADS - WARP_THREADS,
     ACCESS_WORDS = 4,
-    PRODUCER_BARRIER = 3, /* of the block: after the turns of two consumers */
+    ACCESSES = 4,         /* of a checking thread at a time */
+    PRODUCER_BARRIER = 4, /* of the block: after the turns of three consumers */
     CONSUMERS_BARRIER
 };
 
@@ -24,15 +24,19 @@ void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag) {
     const Codegen *k = s->k;
     LLVMTypeRef words = k_vector_of(k->i32, ACCESS_WORDS);
     Val thread = k_subi(k, s->out.in_group, WARP_THREADS);
-    Val any = k_i32(k, 0);
+    Val any = k_i32(k, 0), last = k_i32(k, (int64_t)s->values.bytes - ACCESS_BYTES);
     Loop loop = loop_begin(k, k_muli(k, thread, ACCESS_BYTES), k_i32(k, s->values.bytes),
-                           CHECKING_THREADS * ACCESS_BYTES);
+                           ACCESSES * CHECKING_THREADS * ACCESS_BYTES);
     loop_carry(k, &loop, &any, 1);
-    Val access = k_load_aligned(k, words, k_byte(k, at, loop.index), ACCESS_BYTES);
-    for (uint32_t i = 0; i < ACCESS_WORDS; i++)
-        any = k_or(k, any, k_zext(k, wgmma_rows_is_infinite(s, k_extract(k, access, i)), k->i32));
+    for (uint32_t j = 0; j < ACCESSES; j++) {
+        Val place = k_offset(k, loop.index, (int64_t)j * CHECKING_THREADS * ACCESS_BYTES);
+        Val access =
+            k_load_aligned(k, words, k_byte(k, at, k_umin(k, place, last)), ACCESS_BYTES);
+        for (uint32_t i = 0; i < ACCESS_WORDS; i++)
+            any = k_or(k, any, wgmma_rows_next_exponents(s, k_extract(k, access, i)));
+    }
     loop_end(k, &loop);
-    set_flag(s, flag, k_ne(k, any, k_i32(k, 0)));
+    set_flag(s, flag, wgmma_rows_is_infinite(s, any));
 }
 
 typedef struct ValuesAt {
@@ -63,7 +67,7 @@ static Val pair_at(const void *user, Val key, Val column) {
 
 static void consumers_meet(const WgmmaRows *s) {
     const Codegen *k = s->k;
-    Val args[2] = {k_i32(k, CONSUMERS_BARRIER), k_i32(k, (int64_t)s->out.n_groups * GROUP_THREADS)};
+    Val args[2] = {k_i32(k, CONSUMERS_BARRIER), k_i32(k, (int64_t)s->out.n_groups * WGMMA_GROUP_THREADS)};
     k_asm(k, k->void_type, "bar.sync $0, $1;", "r,r,~{memory}", args, 2, true);
 }
 
@@ -74,7 +78,7 @@ void wgmma_rows_take_infinite(const WgmmaRows *s, Val at) {
     wgmma_rows_add_infinite(s, pair_at, &values);
     consumers_meet(s);
     Loop loop = loop_begin(k, k_muli(k, s->out.thread, WORD_BYTES), k_i32(k, s->values.bytes),
-                           (int64_t)s->out.n_groups * GROUP_THREADS * WORD_BYTES);
+                           (int64_t)s->out.n_groups * WGMMA_GROUP_THREADS * WORD_BYTES);
     Val place = k_byte(k, at, loop.index);
     k_store(k, wgmma_rows_finite(s, k_load(k, k->i32, place)), place);
     loop_end(k, &loop);
@@ -124,19 +128,16 @@ static Val element_bits(const WgmmaRows *s, const OperandTile *tile, const GemmB
 void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlock *block,
                              TilePlace place, Val barrier) {
     const Codegen *k = s->k;
-    Val any = k_i32(k, 0), count = k_i32(k, GROUP_THREADS), number = k_i32(k, PRODUCER_BARRIER);
+    Val any = k_i32(k, 0), count = k_i32(k, WGMMA_GROUP_THREADS), number = k_i32(k, PRODUCER_BARRIER);
     Loop loop = loop_begin(k, s->out.in_group, k_i32(k, tile->bytes / GEMM_ROWS_GEMM_ELEM_BYTES),
-                           GROUP_THREADS);
+                           WGMMA_GROUP_THREADS);
     loop_carry(k, &loop, &any, 1);
     TileElement element = element_of(s, tile, loop.index);
     Val bits = element_bits(s, tile, block, place, element);
     k_store(k, bits, k_byte(k, place.to, element.at));
-    if (place.flag) {
-        Val is_infinite = wgmma_rows_is_infinite(s, k_zext(k, bits, k->i32));
-        any = k_or(k, any, k_zext(k, is_infinite, k->i32));
-    }
+    if (place.flag) any = k_or(k, any, wgmma_rows_next_exponents(s, k_zext(k, bits, k->i32)));
     loop_end(k, &loop);
-    if (place.flag) set_flag(s, place.flag, k_ne(k, any, k_i32(k, 0)));
+    if (place.flag) set_flag(s, place.flag, wgmma_rows_is_infinite(s, any));
     k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
     Val args[2] = {number, count};
     k_asm(k, k->void_type, "bar.sync $0, $1;", "r,r,~{memory}", args, 2, true);

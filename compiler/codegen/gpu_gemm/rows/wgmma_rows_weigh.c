@@ -82,7 +82,7 @@ void wgmma_rows_reset(const WgmmaRows *s) {
         k_store(k, k_i32(k, 0), s->seen[r]);
     }
     for (uint32_t i = 0; i < s->n_sums; i++) k_store(k, k_number(k, DT_F32, 0), s->sums[i]);
-    k_store(k, k_i32(k, 0), s->has_weights);
+    k_store(k, k_i32(k, 0), s->has_weights); /* NO_WEIGHTS */
 }
 
 /* Exponents. */
@@ -109,6 +109,7 @@ static Val scores_at(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, boo
     if (!is_plain && !s->is_whole) scores.active = exists_at(s, column);
     scores.results = arena_array(s->k->arena, Val, 1);
     scores.results[0] = gpu_gemm_rounded(s->lower, load_pair(s, r, n));
+    if (s->scaled) scores.values[s->scaled] = scores.results[0];
     for (uint32_t i = s->n_masks; i-- > 0 && is_plain;)
         scores.values[s->masks[i].select] = point_lanes(&scores, s->masks[i].score);
     return point_lanes(&scores, score_store(s)->value);
@@ -144,6 +145,7 @@ static Val single_score(const WgmmaRows *s, Val column, uint32_t r, Val variable
     scores.active = exists_at(s, column);
     scores.results = arena_array(s->k->arena, Val, 1);
     scores.results[0] = gpu_gemm_rounded(s->lower, k_load(s->k, s->k->f32, variable));
+    if (s->scaled) scores.values[s->scaled] = scores.results[0];
     return point_value(&scores, score_store(s)->value);
 }
 
@@ -242,25 +244,71 @@ static Val power_of_two(const Codegen *k, Val x) {
     return k_asm(k, k->f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", &x, 1, false);
 }
 
-/* The power of x - shift: a weight, or the factor of what was weighed by the shift x. */
-static Val weight_of(const WgmmaRows *s, Val x, Val shift) {
-    const Codegen *k = s->k;
-    return power_of_two(k, k_fmul(k, k_fsub(k, x, shift), k_number(k, DT_F32, s->factor)));
+static Val times_factor(const WgmmaRows *s, Val x) {
+    return k_fmul(s->k, x, k_number(s->k, DT_F32, s->factor));
 }
 
-/* Turns pair `n` of row `r` into weights, by the shift `now`. */
-static void weigh_pair(const WgmmaRows *s, uint32_t r, uint32_t n, Val now) {
+/* The exponent of 2 that a shift stands for, in two parts: taken * factor + exponent. A weight is
+ * 2^((x - taken) * factor - exponent), rounded once. Of a usual shift `taken` is 0, and `exponent`
+ * is shift * factor, rounded, by which all weights of the row differ alike. Of a large one that
+ * would be too rough: it is taken from x. */
+typedef struct RowShift {
+    Val taken, exponent;
+} RowShift;
+
+/* Shifts up to this size are usual: the exponents are rounded by 2^-10 at most. */
+#define USUAL_SHIFT 16384.0
+
+static Val is_large(const WgmmaRows *s, Val shift) {
+    const Codegen *k = s->k;
+    Val size = math_prim(k, PRIM_ABS, DT_F32, shift, NULL, NULL);
+    return k_fcmp(k, LLVMRealOGE, size, k_number(k, DT_F32, USUAL_SHIFT / s->scale));
+}
+
+/* usual: no shift is known to be large. */
+static RowShift row_shift(const WgmmaRows *s, Val shift, bool usual) {
+    const Codegen *k = s->k;
+    Val zero = k_number(k, DT_F32, 0), exponent = times_factor(s, shift), large;
+    if (usual) return (RowShift){zero, exponent};
+    large = is_large(s, shift);
+    return (RowShift){k_select(k, large, shift, zero), k_select(k, large, zero, exponent)};
+}
+
+/* The power of x less the shift. */
+static Val weight_of(const WgmmaRows *s, Val x, RowShift shift, bool usual) {
+    const Codegen *k = s->k;
+    if (!usual) x = k_fsub(k, x, shift.taken);
+    Val exponent = k_fneg(k, shift.exponent);
+    return power_of_two(k, math_fma(k, x, k_number(k, DT_F32, s->factor), exponent));
+}
+
+/* The factor of what was weighed by the shift `before`. */
+static Val factor_of(const WgmmaRows *s, RowShift before, RowShift now, bool usual) {
+    const Codegen *k = s->k;
+    Val exponent = k_fsub(k, before.exponent, now.exponent);
+    Val taken = k_fsub(k, before.taken, now.taken);
+    if (!usual) exponent = math_fma(k, taken, k_number(k, DT_F32, s->factor), exponent);
+    return power_of_two(k, exponent);
+}
+
+/* Turns pair `n` of row `r` into weights. */
+static void weigh_pair(const WgmmaRows *s, uint32_t r, uint32_t n, RowShift shift, bool usual) {
     const Codegen *k = s->k;
     Val pair = load_pair(s, r, n);
     for (uint32_t i = 0; i < PAIR; i++) {
-        Val weight = weight_of(s, k_extract(k, pair, i), now), total = s->total[r][i];
+        Val weight = weight_of(s, k_extract(k, pair, i), shift, usual), total = s->total[r][i];
         k_store(k, k_fadd(k, k_load(k, k->f32, total), weight), total);
         k_store(k, weight, score_of(s, r, n)[i]);
     }
 }
 
-/* The rows' new shifts, and the factors of all that was weighed before. */
-static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
+/* A row's greatest scores: before the tile, and with it. */
+typedef struct RowMost {
+    Val before, now;
+} RowMost;
+
+/* Sets the rows' shifts. */
+static void shift_rows(const WgmmaRows *s, RowMost *rows) {
     const Codegen *k = s->k;
     Val most[WGMMA_ROWS_OF_THREAD];
     greatest(s, most);
@@ -269,10 +317,30 @@ static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
         Acc shift =
             acc_combine(s->out_lower, &s->greatest, (Acc){before, NULL}, (Acc){most[r], NULL});
         k_store(k, shift.value, s->shift[r]);
-        now[r] = finite_shift(s, shift.value);
-        shifts->factors[r] = weight_of(s, before, now[r]);
-        for (uint32_t i = 0; i < PAIR; i++) scale(s, shifts->factors[r], s->total[r][i]);
+        rows[r] = (RowMost){before, finite_shift(s, shift.value)};
     }
+}
+
+/* Whether a row of the warp has a large shift, now or before. */
+static Val has_large_shift(const WgmmaRows *s, const RowMost *rows) {
+    const Codegen *k = s->k;
+    Val any = NULL;
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val large = k_or(k, is_large(s, finite_shift(s, rows[r].before)), is_large(s, rows[r].now));
+        any = any ? k_or(k, any, large) : large;
+    }
+    return gpu_any_of_warp(k, any);
+}
+
+static void weigh_rows(const WgmmaRows *s, const RowMost *rows, bool usual, Val *factors) {
+    RowShift now[WGMMA_ROWS_OF_THREAD];
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        now[r] = row_shift(s, rows[r].now, usual);
+        factors[r] = factor_of(s, row_shift(s, rows[r].before, usual), now[r], usual);
+        for (uint32_t i = 0; i < PAIR; i++) scale(s, factors[r], s->total[r][i]);
+    }
+    for (uint32_t n = 0; n < s->n_pairs; n++)
+        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) weigh_pair(s, r, n, now[r], usual);
 }
 
 static Val first_column(const WgmmaRows *s, Val tile) {
@@ -292,14 +360,34 @@ void wgmma_rows_make_exponents(const WgmmaRows *s, Val tile, Val sees_all) {
 }
 
 void wgmma_rows_weigh(const WgmmaRows *s, RowShifts *shifts) {
-    Val now[WGMMA_ROWS_OF_THREAD];
-    shift_rows(s, now, shifts);
-    for (uint32_t n = 0; n < s->n_pairs; n++)
-        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) weigh_pair(s, r, n, now[r]);
+    const Codegen *k = s->k;
+    RowMost rows[WGMMA_ROWS_OF_THREAD];
+    Val large[WGMMA_ROWS_OF_THREAD], usual[WGMMA_ROWS_OF_THREAD];
+    shift_rows(s, rows);
+    LLVMBasicBlockRef at_large = k_block(k, "large_shifts"), at_usual = k_block(k, "usual_shifts");
+    LLVMBasicBlockRef after = k_block(k, "weighed");
+    k_cond_br(k, has_large_shift(s, rows), at_large, at_usual);
+    k_goto(k, at_large);
+    weigh_rows(s, rows, false, large);
+    k_br(k, after);
+    k_goto(k, at_usual);
+    weigh_rows(s, rows, true, usual);
+    k_br(k, after);
+    k_goto(k, after);
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
+        shifts->factors[r] = k_merge(k, large[r], at_large, usual[r], at_usual);
 }
 
 void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts) {
+    const Codegen *k = s->k;
+    Val one = k_number(k, DT_F32, 1), changes = NULL;
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val is_other = k_fcmp(k, LLVMRealUNE, shifts->factors[r], one);
+        changes = changes ? k_or(k, changes, is_other) : is_other;
+    }
+    If some = if_begin(k, gpu_any_of_warp(k, changes));
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) scale_sums(s, r, shifts->factors[r]);
+    if_end(k, &some);
 }
 
 /* A step of k of the second product has 16 columns of the weights: two pairs of each of the
@@ -322,8 +410,17 @@ static void store_row(WgmmaRows *s, uint32_t r, Val total) {
     Point point = point_inside(&s->rows[r]);
     point.lanes = 1;
     If first = if_begin(k, k_and(k, is_first, exists));
-    online_store_row(&point, k_load(k, k->f32, s->shift[r]), total);
+    Val greatest = k_fmul(k, k_load(k, k->f32, s->shift[r]), k_number(k, DT_F32, s->scale));
+    online_store_row(&point, greatest, total);
     if_end(k, &first);
+}
+
+/* The factor that makes weights of the shift itself of those of its exponent, which is rounded. */
+static Val rest_of_shift(const WgmmaRows *s, Val shift) {
+    const Codegen *k = s->k;
+    RowShift of = row_shift(s, shift, false);
+    Val exact = k_fsub(k, shift, of.taken), minus = k_number(k, DT_F32, -s->factor);
+    return power_of_two(k, math_fma(k, exact, minus, of.exponent));
 }
 
 void wgmma_rows_end(WgmmaRows *s) {
@@ -332,9 +429,11 @@ void wgmma_rows_end(WgmmaRows *s) {
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
         total = gpu_fragment_join(s->out_lower, &s->total_of_row, (Acc){total, NULL}).value;
-        if (is_part)
-            store_row(s, r, total);
-        else
+        if (is_part) {
+            Val rest = rest_of_shift(s, finite_shift(s, k_load(k, k->f32, s->shift[r])));
+            store_row(s, r, k_fmul(k, total, rest));
+            scale_sums(s, r, rest);
+        } else
             scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
 }
