@@ -97,6 +97,7 @@ OP_2(emu_and, a &b)
 OP_2(emu_or, a | b)
 OP_2(emu_xor, a ^ b)
 OP_2(emu_not, ~a)
+OP_2(emu_popc, (uint64_t)__builtin_popcountll(a))
 OP_2(emu_move, a)
 
 EmuOutcome emu_mul_wide(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {

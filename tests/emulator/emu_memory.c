@@ -120,14 +120,15 @@ EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* Operands: whether a lane has the predicate, the predicate, member mask. */
-EmuOutcome emu_vote_any(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    bool any = false;
+/* Operands: the lanes that have the predicate (`test` b: a bit for each; a: whether there are any),
+ * the predicate, member mask. */
+EmuOutcome emu_vote(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint32_t ballot = 0;
     EMU_EACH_LANE(lane, mask) {
-        any = any || emu_get(warp, &inst->x[1], lane);
+        if (emu_get(warp, &inst->x[1], lane)) ballot |= 1u << lane;
     }
     EMU_EACH_LANE(lane, mask) {
-        emu_set(warp, &inst->x[0], lane, any);
+        emu_set(warp, &inst->x[0], lane, inst->test == 'b' ? ballot : ballot != 0);
     }
     return EMU_GO_ON;
 }

@@ -84,6 +84,10 @@ Val gpu_any_of_warp(const Codegen *k, Val predicate) {
     return k_intrinsic_2(k, "llvm.nvvm.vote.any.sync", k_i32(k, -1), predicate);
 }
 
+Val gpu_threads_of_warp(const Codegen *k, Val predicate) {
+    return k_intrinsic_2(k, "llvm.nvvm.vote.ballot.sync", k_i32(k, -1), predicate);
+}
+
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset) {
     LLVMTypeRef type = LLVMTypeOf(value);
     if (LLVMIsConstant(value)) return value;

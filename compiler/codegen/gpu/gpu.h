@@ -43,6 +43,8 @@ void gpu_copies_wait(const Codegen *k, uint32_t n_pending);
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset);
 /* Whether the predicate (i1) holds in a thread of the warp, all of which are here. */
 Val gpu_any_of_warp(const Codegen *k, Val predicate);
+/* The threads for which it holds, a bit for each: i32. */
+Val gpu_threads_of_warp(const Codegen *k, Val predicate);
 /* An array in shared memory that several kernels of a function reuse one after the other. Each
  * kernel starts with an empty pool. gpu_pool_end sets the array's length to the largest use between
  * begin and end. */

@@ -189,7 +189,7 @@ static Val next_seen(OnlineMma *o, Val column) {
     k_branch(k, look);
     Val at = k_load(k, s->lower->index_type, o->first);
     Val is_inside = k_ult(k, at, s->keys.end);
-    k_cond_br(k, k_and(k, is_inside, wgmma_rows_seen(s, at).none), step, found);
+    k_cond_br(k, k_and(k, is_inside, wgmma_rows_seen(s, at, false).none), step, found);
     k_goto(k, step);
     k_store(k, k_addi(k, at, s->width), o->first);
     k_br(k, look);
@@ -203,7 +203,7 @@ static void take_tile(OnlineMma *o, Val column) {
     meet(o);
     fetch(&o->values, column, o->values_at);
     multiply_scores(o);
-    wgmma_rows_make_exponents(s, column, wgmma_rows_seen(s, column).all);
+    wgmma_rows_make_exponents(s, column, wgmma_rows_seen(s, column, false).all);
     If repeated = if_begin(o->k, is_repeated(o));
     wgmma_rows_note_seen(s);
     if_end(o->k, &repeated);

@@ -235,53 +235,85 @@ static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
     return pipeline_next(s->k, place, s->n_stages);
 }
 
-/* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. It looks at the next
- * tile, once. */
+/* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. */
 typedef void ColumnsWork(WgmmaRows *s, Val column, Val sees_all, PipelineState place);
 
-static void keep_flag(const Codegen *k, Val flag, Val variable) {
-    if (flag) k_store(k, k_zext(k, flag, k->i32), variable);
+static void each_whole_columns(WgmmaRows *s, ColumnsWork *work, Val *ring) {
+    const Codegen *k = s->k;
+    Loop columns = each_column_tile(s);
+    loop_carry(k, &columns, ring, 2);
+    PipelineState place = {ring[0], ring[1]}, next = next_stage(s, place);
+    work(s, columns.index, NULL, place);
+    ring[0] = next.stage, ring[1] = next.parity;
+    loop_end(k, &columns);
 }
 
-static Val kept_flag(const Codegen *k, Val variable) {
-    return k_nei(k, k_load(k, k->i32, variable), 0);
+/* The tiles of columns that are ahead: of each of a warp's threads one. Variables. */
+typedef struct Ahead {
+    Val first;      /* index_type: the column of the first */
+    Val some, all;  /* i32, a bit for each: whether a row sees some of its columns, or all see all */
+    Val ring[2];    /* i32: the stage and its parity */
+} Ahead;
+
+/* Looks at the tiles of columns, each thread at one. */
+static void look_ahead(const WgmmaRows *s, const Ahead *ahead) {
+    const Codegen *k = s->k;
+    Val lane = gpu_index(s->lower, k_andi(k, s->out.thread, WARP_THREADS - 1));
+    Val column = k_madi(k, lane, s->width, k_load(k, s->lower->index_type, ahead->first));
+    Seen seen = wgmma_rows_seen(s, column, true);
+    Val exists = k_slt(k, column, s->keys.end);
+    Val some = seen.none ? k_and(k, exists, k_not(k, seen.none)) : exists;
+    k_store(k, gpu_threads_of_warp(k, some), ahead->some);
+    k_store(k, gpu_threads_of_warp(k, seen.all), ahead->all);
 }
 
-/* Finds out what rows see of the tile at `column`, before the consumer's turn to multiply it. */
-static void look_at(const WgmmaRows *s, Val column) {
-    Seen seen = wgmma_rows_seen(s, column);
-    keep_flag(s->k, seen.none, s->sees_none);
-    keep_flag(s->k, seen.all, s->sees_all);
-}
-
-static void look_behind(const WgmmaRows *s, Val column) {
-    look_at(s, k_addi(s->k, column, s->width));
+/* Takes the first of the tiles ahead that some row sees. */
+static void take_columns(WgmmaRows *s, ColumnsWork *work, const Ahead *ahead) {
+    const Codegen *k = s->k;
+    Val some = k_load(k, k->i32, ahead->some), rest = k_and(k, some, k_subi(k, some, 1));
+    Val below = k_subi(k, k_xor(k, some, rest), 1);
+    Val bit = k_asm(k, k->i32, "popc.b32 $0, $1;", "=r,r", &below, 1, false);
+    Val first = k_load(k, s->lower->index_type, ahead->first);
+    Val all = k_nei(k, k_andi(k, k_lshr(k, k_load(k, k->i32, ahead->all), bit), 1), 0);
+    PipelineState place = {k_load(k, k->i32, ahead->ring[0]), k_load(k, k->i32, ahead->ring[1])};
+    PipelineState next = next_stage(s, place);
+    k_store(k, rest, ahead->some);
+    k_store(k, next.stage, ahead->ring[0]);
+    k_store(k, next.parity, ahead->ring[1]);
+    work(s, k_madi(k, gpu_index(s->lower, bit), s->width, first), all, place);
 }
 
 /* Does the work on every tile of columns that some row sees. `ring` has the stage and its parity.
  */
 static void each_columns(WgmmaRows *s, ColumnsWork *work, Val *ring) {
     const Codegen *k = s->k;
-    s->sees_none = k_alloca(k, k->i32);
-    s->sees_all = k_alloca(k, k->i32);
-    look_at(s, s->keys.begin);
-    Loop columns = each_column_tile(s);
-    loop_carry(k, &columns, ring, 2);
-    PipelineState place = {ring[0], ring[1]}, next = next_stage(s, place);
-    Val none = s->n_masks ? kept_flag(k, s->sees_none) : NULL;
-    Val all = hides_columns(s) ? kept_flag(k, s->sees_all) : NULL;
-    If hidden, seen;
-    if (none) {
-        hidden = if_begin(k, none);
-        look_behind(s, columns.index);
-        if_end(k, &hidden);
-        seen = if_begin(k, k_not(k, none));
+    if (!hides_columns(s)) {
+        each_whole_columns(s, work, ring);
+        return;
     }
-    work(s, columns.index, all, place);
-    if (none) if_end(k, &seen);
-    ring[0] = none ? k_select(k, none, place.stage, next.stage) : next.stage;
-    ring[1] = none ? k_select(k, none, place.parity, next.parity) : next.parity;
-    loop_end(k, &columns);
+    LLVMTypeRef index_type = s->lower->index_type;
+    Ahead ahead = {k_alloca(k, index_type), k_alloca(k, k->i32), k_alloca(k, k->i32), {NULL}};
+    LLVMBasicBlockRef look = k_block(k, "look_ahead"), head = k_block(k, "ahead");
+    LLVMBasicBlockRef tile = k_block(k, "columns"), none = k_block(k, "none_ahead");
+    LLVMBasicBlockRef done = k_block(k, "no_columns");
+    for (uint32_t i = 0; i < 2; i++) {
+        ahead.ring[i] = k_alloca(k, k->i32);
+        k_store(k, ring[i], ahead.ring[i]);
+    }
+    k_store(k, s->keys.begin, ahead.first);
+    k_branch(k, look);
+    look_ahead(s, &ahead);
+    k_branch(k, head);
+    k_cond_br(k, k_nei(k, k_load(k, k->i32, ahead.some), 0), tile, none);
+    k_goto(k, tile);
+    take_columns(s, work, &ahead);
+    k_br(k, head);
+    k_goto(k, none);
+    Val next = k_addi(k, k_load(k, index_type, ahead.first), (int64_t)WARP_THREADS * s->width);
+    k_store(k, next, ahead.first);
+    k_cond_br(k, k_slt(k, next, s->keys.end), look, done);
+    k_goto(k, done);
+    for (uint32_t i = 0; i < 2; i++) ring[i] = k_load(k, k->i32, ahead.ring[i]);
 }
 
 /* The producer. */
@@ -346,7 +378,6 @@ static void fill_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState p
     const Codegen *k = s->k;
     Val opposite = k_xori(k, place.parity, 1), zero = lower_index_const(s->lower, 0);
     (void)sees_all;
-    look_behind(s, column);
     if (s->has_scores) {
         wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_EMPTY), opposite);
         bring_tile(s, &s->right, &s->block, column, zero, right_at(s, place.stage),
@@ -374,7 +405,7 @@ static void fill_tile(WgmmaRows *s, Val number, Val *ring) {
  * values are not replaced before. */
 static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     const Codegen *k = s->k;
-    look_behind(s, column);
+    (void)column;
     wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_FULL), place.parity);
     If hides = if_begin(k, s->may_hide ? NULL : k_not(k, sees_all));
     wgmma_rows_check_values(s, values_at(s, place.stage), own_flag(s, place.stage));
@@ -415,8 +446,8 @@ static void set_registers(const WgmmaRows *s, bool is_consumer) {
                   k_i32(s->k, is_consumer ? many : few));
 }
 
-/* One elected thread of one warp copies; where there are masks, the whole warp looks at them. The
- * other warps look at what it copied. */
+/* One elected thread of one warp copies; where rows may not see columns, the whole warp looks ahead.
+ * The other warps look at what it copied. */
 static void run_copying(WgmmaRows *s) {
     const Codegen *k = s->k;
     set_registers(s, false);
@@ -430,8 +461,8 @@ static void run_copying(WgmmaRows *s) {
     If warp = if_begin(k, is_first);
     Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
     Val is_elected = k_extract_value(k, elected, 1);
-    If lane = if_begin(k, s->n_masks ? NULL : is_elected);
-    s->copies = s->n_masks ? is_elected : NULL;
+    If lane = if_begin(k, hides_columns(s) ? NULL : is_elected);
+    s->copies = hides_columns(s) ? is_elected : NULL;
     each_tile_of_rows(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);
@@ -581,7 +612,6 @@ static void set_state(const WgmmaRows *s, Val sees_all) {
 static void single_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     RowShifts shifts;
     begin_scores(s, place);
-    look_behind(s, column);
     end_scores(s, place, 0);
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
@@ -646,7 +676,6 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     end_scores(s, place, 1);
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
-    look_behind(s, column);
     wgmma_rows_weigh(s, &shifts);
     end_block(s, before);
     end_sums(s, before);

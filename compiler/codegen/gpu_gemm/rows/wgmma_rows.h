@@ -75,7 +75,6 @@ typedef struct WgmmaRows {
     GemmBlock block, out_block; /* of `lower` and of the result */
     Val n_keys;                 /* index_type: columns of the scores */
     OnlineKeys keys;            /* those of the block */
-    Val sees_none, sees_all;     /* variables: Seen, of the tile of columns */
     Val left_parity, wants_left; /* of the producer: variables, of the lhs of the block's rows */
     /* Of a consumer: positions of its rows, and variables that lie in registers. */
     Point score_rows[WGMMA_ROWS_OF_THREAD], rows[WGMMA_ROWS_OF_THREAD];
@@ -90,8 +89,9 @@ void wgmma_rows_find_masks(WgmmaRows *s);
 /* Sets what masks have of the rows of the block. The threads of a warp come here together. */
 void wgmma_rows_take_seen_rows(WgmmaRows *s);
 /* What the rows of the block see of the tile from `column` (index_type) on. NULL: some of every
- * tile, or all of every tile. The threads of a warp come here together. */
-Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
+ * tile, or all of every tile. The threads of a warp come here together, with one column, or if they
+ * are apart with columns of their own. */
+Seen wgmma_rows_seen(const WgmmaRows *s, Val column, bool are_apart);
 
 /* Opens the kernels of the launch; `out` stays for the template. */
 void wgmma_rows_open(WgmmaRows *s, Lower *lowers);

@@ -82,11 +82,12 @@ void wgmma_rows_take_seen_rows(WgmmaRows *s) {
     masks_take_rows(&s->seen_rows, s->masks, s->n_masks);
 }
 
-Seen wgmma_rows_seen(const WgmmaRows *s, Val column) {
+Seen wgmma_rows_seen(const WgmmaRows *s, Val column, bool are_apart) {
     const Codegen *k = s->k;
     if (!s->n_masks && s->is_whole) return (Seen){NULL, NULL};
     Val is_inside = k_ule(k, k_addi(k, column, s->width), s->n_keys);
     MaskBox box = s->seen_rows;
+    if (are_apart) box.threads = NULL;
     box.keys = positions(s, column, s->width, s->n_keys);
     Seen seen = masks_seen(&box, s->masks, s->n_masks);
     seen.all = seen.all ? k_and(k, is_inside, seen.all) : is_inside;
