@@ -13,7 +13,8 @@
 enum {
     MOST_ROWS = 8,
     N_KEYS = ONLINE_BLOCK / WARP_THREADS, /* of a thread, in a block of keys */
-    N_COLUMNS = SCHED_ONLINE_COLUMNS / WARP_THREADS
+    N_COLUMNS = SCHED_ONLINE_COLUMNS / WARP_THREADS,
+    KEYS_AT_ONCE = 8 /* whose values are loaded together */
 };
 
 /* What a thread carries from block to block: all rows, one after the other. */
@@ -119,26 +120,44 @@ static void read_values(const Online *o, Val at, Val *values) {
     }
 }
 
-/* The product of the weights and the values of the `n` keys from `begin` on. `sees`: hidden
- * infinities count as 0. */
-static void multiply(const Online *o, Val begin, Val n, bool sees, Val *products) {
-    Lower *lower = o->lower;
-    const Codegen *k = lower->k;
-    Val values[N_COLUMNS];
-    for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) products[i] = number(o, 0);
-    Loop loop = loop_over(k, n, 1);
-    loop_carry(k, &loop, products, o->n_rows * N_COLUMNS);
-    read_values(o, k_add(k, begin, loop.index), values);
-    Val at = k_index_cast(k, loop.index, k->i32);
+/* Adds the products of key `at` (i32) of the block and its values. */
+static void add_key(const Online *o, Val at, const Val *values, bool sees, Val *products) {
+    const Codegen *k = o->lower->k;
     for (uint32_t r = 0; r < o->n_rows; r++) {
         Val place = weight_place(o, r, at);
         Val weight = k_load(k, k_value_type(k, o->reduce->acc, 1), place);
         for (uint32_t j = 0; j < N_COLUMNS; j++) {
-            Val seen = sees ? online_seen_value(lower, weight, values[j]) : values[j];
+            Val seen = sees ? online_seen_value(o->lower, weight, values[j]) : values[j];
             products[r * N_COLUMNS + j] = math_fma(k, weight, seen, products[r * N_COLUMNS + j]);
         }
     }
+}
+
+/* Adds those of the keys from `from` to `to` of the block, `step` at a time: their values are on
+ * their way together. */
+static void add_keys(const Online *o, Val begin, Val from, Val to, uint32_t step, bool sees,
+                     Val *products) {
+    const Codegen *k = o->lower->k;
+    Val values[KEYS_AT_ONCE][N_COLUMNS];
+    Loop loop = loop_begin(k, from, to, step);
+    loop_carry(k, &loop, products, o->n_rows * N_COLUMNS);
+    for (uint32_t i = 0; i < step; i++)
+        read_values(o, k_add(k, begin, k_offset(k, loop.index, i)), values[i]);
+    Val at = k_index_cast(k, loop.index, k->i32);
+    for (uint32_t i = 0; i < step; i++)
+        add_key(o, k_offset(k, at, i), values[i], sees, products);
     loop_end(k, &loop);
+}
+
+/* The product of the weights and the values of the `n` keys from `begin` on. `sees`: hidden
+ * infinities count as 0. */
+static void multiply(const Online *o, Val begin, Val n, bool sees, Val *products) {
+    const Codegen *k = o->lower->k;
+    Val zero = lower_index_const(o->lower, 0);
+    Val most = sees ? zero : k_muli(k, k_udivi(k, n, KEYS_AT_ONCE), KEYS_AT_ONCE);
+    for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) products[i] = number(o, 0);
+    if (!sees) add_keys(o, begin, zero, most, KEYS_AT_ONCE, false, products);
+    add_keys(o, begin, most, n, 1, sees, products);
 }
 
 /* The product, where hidden keys have no part in it: if it has a NaN, it is computed again with the

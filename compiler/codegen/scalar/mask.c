@@ -25,6 +25,8 @@ uint32_t masks_find(const ScalarTab *tab, ScalarId root, Mask *masks) {
     return n;
 }
 
+enum { POSITIONS_AT_ONCE = 8 };
+
 /* Intervals. */
 
 typedef MaskRange Range;
@@ -152,7 +154,8 @@ static void widen_by_threads(const MaskBox *box, ScalarId id, uint32_t axis, Mas
     extremes[1] = threads->join(k, extremes[1], PRIM_MAX);
 }
 
-/* The interval of a value (i32) that varies along one axis. */
+/* The interval of a value (i32) that varies along one axis. A few positions are looked at together;
+ * the last one again where there are no more. */
 static Range range_along(const MaskBox *box, ScalarId id, uint32_t axis) {
     const Codegen *k = box->point.lower->k;
     MaskSpan span = axis == box->row_axis ? box->rows : box->keys;
@@ -160,9 +163,10 @@ static Range range_along(const MaskBox *box, ScalarId id, uint32_t axis) {
     if (box->threads) {
         widen_by_threads(box, id, axis, span, extremes);
     } else {
-        Loop loop = loop_begin(k, span.first, k_addi(k, span.last, 1), 1);
+        Loop loop = loop_begin(k, span.first, k_addi(k, span.last, 1), POSITIONS_AT_ONCE);
         loop_carry(k, &loop, extremes, 2);
-        widen(box, id, axis, loop.index, extremes);
+        for (uint32_t i = 0; i < POSITIONS_AT_ONCE; i++)
+            widen(box, id, axis, k_smin(k, k_addi(k, loop.index, i), span.last), extremes);
         loop_end(k, &loop);
     }
     return (Range){k_sext(k, extremes[0], k->i64), k_sext(k, extremes[1], k->i64), NULL};
