@@ -117,7 +117,7 @@ static Variant online_mma_variant(const Plan *plan, const Kernel *scores, const 
 /* Online kernels by wgmma, alone or with the matmul of their scores. */
 
 enum {
-    WGMMA_STAGES = 4, /* at most */
+    WGMMA_STAGES = 4,          /* at most */
     MOST_COLUMNS_OF_THREE = 64 /* of the result: three consumers of a block have the registers */
 };
 

@@ -15,7 +15,10 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "adaptive_pool", "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
          "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "attention_scores", "attention_heads",
          "attention_groups", "pick_largest", "is_among", "reduced", "count", "scan_join", "scan_may_join",
-         "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "input", "param"}
+         "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
+         "conv_transpose_phases", "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",
+         "attention_mask_has_heads", "attention_group_rows", "attention_group_heads", "loop_carry", "loop_result",
+         "input", "param"}
 
 
 def case(*names):

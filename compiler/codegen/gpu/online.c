@@ -144,8 +144,7 @@ static void add_keys(const Online *o, Val begin, Val from, Val to, uint32_t step
     for (uint32_t i = 0; i < step; i++)
         read_values(o, k_add(k, begin, k_offset(k, loop.index, i)), values[i]);
     Val at = k_index_cast(k, loop.index, k->i32);
-    for (uint32_t i = 0; i < step; i++)
-        add_key(o, k_offset(k, at, i), values[i], sees, products);
+    for (uint32_t i = 0; i < step; i++) add_key(o, k_offset(k, at, i), values[i], sees, products);
     loop_end(k, &loop);
 }
 

@@ -137,14 +137,9 @@ static Val flag_at(const WgmmaRows *s, Val stage, Val warp) {
     return k_byte(k, before, k_muli(k, number, 4));
 }
 
-/* Whether rows may not see some columns of a tile. */
-static bool hides_columns(const WgmmaRows *s) {
-    return s->n_masks || !s->is_whole;
-}
-
 /* Whether a row may not see a key of a tile. */
 static bool hides_keys(const WgmmaRows *s) {
-    return s->may_hide || hides_columns(s);
+    return s->may_hide || wgmma_rows_hide_columns(s);
 }
 
 /* The warps that look at what the copy engine copied. */
@@ -227,95 +222,6 @@ Val wgmma_rows_number(const WgmmaRows *s, Val at) {
     return k_mad(k, k_add(k, first, k_urem(k, in_group, size)), rows, row);
 }
 
-static Loop each_column_tile(const WgmmaRows *s) {
-    return loop_begin(s->k, s->keys.begin, s->keys.end, s->width);
-}
-
-static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
-    return pipeline_next(s->k, place, s->n_stages);
-}
-
-/* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. */
-typedef void ColumnsWork(WgmmaRows *s, Val column, Val sees_all, PipelineState place);
-
-static void each_whole_columns(WgmmaRows *s, ColumnsWork *work, Val *ring) {
-    const Codegen *k = s->k;
-    Loop columns = each_column_tile(s);
-    loop_carry(k, &columns, ring, 2);
-    PipelineState place = {ring[0], ring[1]}, next = next_stage(s, place);
-    work(s, columns.index, NULL, place);
-    ring[0] = next.stage, ring[1] = next.parity;
-    loop_end(k, &columns);
-}
-
-/* The tiles of columns that are ahead: of each of a warp's threads one. Variables. */
-typedef struct Ahead {
-    Val first;      /* index_type: the column of the first */
-    Val some, all;  /* i32, a bit for each: whether a row sees some of its columns, or all see all */
-    Val ring[2];    /* i32: the stage and its parity */
-} Ahead;
-
-/* Looks at the tiles of columns, each thread at one. */
-static void look_ahead(const WgmmaRows *s, const Ahead *ahead) {
-    const Codegen *k = s->k;
-    Val lane = gpu_index(s->lower, k_andi(k, s->out.thread, WARP_THREADS - 1));
-    Val column = k_madi(k, lane, s->width, k_load(k, s->lower->index_type, ahead->first));
-    Seen seen = wgmma_rows_seen(s, column, true);
-    Val exists = k_slt(k, column, s->keys.end);
-    Val some = seen.none ? k_and(k, exists, k_not(k, seen.none)) : exists;
-    k_store(k, gpu_threads_of_warp(k, some), ahead->some);
-    k_store(k, gpu_threads_of_warp(k, seen.all), ahead->all);
-}
-
-/* Takes the first of the tiles ahead that some row sees. */
-static void take_columns(WgmmaRows *s, ColumnsWork *work, const Ahead *ahead) {
-    const Codegen *k = s->k;
-    Val some = k_load(k, k->i32, ahead->some), rest = k_and(k, some, k_subi(k, some, 1));
-    Val below = k_subi(k, k_xor(k, some, rest), 1);
-    Val bit = k_asm(k, k->i32, "popc.b32 $0, $1;", "=r,r", &below, 1, false);
-    Val first = k_load(k, s->lower->index_type, ahead->first);
-    Val all = k_nei(k, k_andi(k, k_lshr(k, k_load(k, k->i32, ahead->all), bit), 1), 0);
-    PipelineState place = {k_load(k, k->i32, ahead->ring[0]), k_load(k, k->i32, ahead->ring[1])};
-    PipelineState next = next_stage(s, place);
-    k_store(k, rest, ahead->some);
-    k_store(k, next.stage, ahead->ring[0]);
-    k_store(k, next.parity, ahead->ring[1]);
-    work(s, k_madi(k, gpu_index(s->lower, bit), s->width, first), all, place);
-}
-
-/* Does the work on every tile of columns that some row sees. `ring` has the stage and its parity.
- */
-static void each_columns(WgmmaRows *s, ColumnsWork *work, Val *ring) {
-    const Codegen *k = s->k;
-    if (!hides_columns(s)) {
-        each_whole_columns(s, work, ring);
-        return;
-    }
-    LLVMTypeRef index_type = s->lower->index_type;
-    Ahead ahead = {k_alloca(k, index_type), k_alloca(k, k->i32), k_alloca(k, k->i32), {NULL}};
-    LLVMBasicBlockRef look = k_block(k, "look_ahead"), head = k_block(k, "ahead");
-    LLVMBasicBlockRef tile = k_block(k, "columns"), none = k_block(k, "none_ahead");
-    LLVMBasicBlockRef done = k_block(k, "no_columns");
-    for (uint32_t i = 0; i < 2; i++) {
-        ahead.ring[i] = k_alloca(k, k->i32);
-        k_store(k, ring[i], ahead.ring[i]);
-    }
-    k_store(k, s->keys.begin, ahead.first);
-    k_branch(k, look);
-    look_ahead(s, &ahead);
-    k_branch(k, head);
-    k_cond_br(k, k_nei(k, k_load(k, k->i32, ahead.some), 0), tile, none);
-    k_goto(k, tile);
-    take_columns(s, work, &ahead);
-    k_br(k, head);
-    k_goto(k, none);
-    Val next = k_addi(k, k_load(k, index_type, ahead.first), (int64_t)WARP_THREADS * s->width);
-    k_store(k, next, ahead.first);
-    k_cond_br(k, k_slt(k, next, s->keys.end), look, done);
-    k_goto(k, done);
-    for (uint32_t i = 0; i < 2; i++) ring[i] = k_load(k, k->i32, ahead.ring[i]);
-}
-
 /* The producer. */
 
 /* Copies the tile from `own` along its axis and `along_k` on (index_type) to `to`. */
@@ -396,7 +302,7 @@ static void fill_tile(WgmmaRows *s, Val number, Val *ring) {
     k_store(k, ring[2], s->left_parity);
     k_store(k, k_i32(k, 1), s->wants_left);
     if (s->has_scores && !s->has_maps) bring_left(s);
-    each_columns(s, fill_columns, ring);
+    wgmma_rows_each_columns(s, fill_columns, ring);
     if (s->has_scores && s->has_maps) bring_left_once(s);
     ring[2] = k_xori(k, ring[2], 1);
 }
@@ -418,7 +324,7 @@ static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState 
 
 static void check_tile(WgmmaRows *s, Val number, Val *ring) {
     wgmma_rows_take_tile(s, number);
-    each_columns(s, check_columns, ring);
+    wgmma_rows_each_columns(s, check_columns, ring);
 }
 
 /* Does the work on each of the block's tiles of rows. */
@@ -446,8 +352,8 @@ static void set_registers(const WgmmaRows *s, bool is_consumer) {
                   k_i32(s->k, is_consumer ? many : few));
 }
 
-/* One elected thread of one warp copies; where rows may not see columns, the whole warp looks ahead.
- * The other warps look at what it copied. */
+/* One elected thread of one warp copies; where rows may not see columns, the whole warp looks
+ * ahead. The other warps look at what it copied. */
 static void run_copying(WgmmaRows *s) {
     const Codegen *k = s->k;
     set_registers(s, false);
@@ -461,8 +367,8 @@ static void run_copying(WgmmaRows *s) {
     If warp = if_begin(k, is_first);
     Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
     Val is_elected = k_extract_value(k, elected, 1);
-    If lane = if_begin(k, hides_columns(s) ? NULL : is_elected);
-    s->copies = hides_columns(s) ? is_elected : NULL;
+    If lane = if_begin(k, wgmma_rows_hide_columns(s) ? NULL : is_elected);
+    s->copies = wgmma_rows_hide_columns(s) ? is_elected : NULL;
     each_tile_of_rows(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);
@@ -721,7 +627,7 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(&s->out, number);
     if (s->has_scores) wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
     ring[2] = k_xori(k, ring[2], 1);
-    each_columns(s, multiply_columns, ring);
+    wgmma_rows_each_columns(s, multiply_columns, ring);
     Val has_weights = k_nei(k, k_load(k, k->i32, s->has_weights), NO_WEIGHTS);
     bool forgets = s->overlaps && hides_keys(s); /* the last product releases the lhs */
     If none = if_begin(k, forgets ? k_not(k, has_weights) : NULL);

@@ -63,18 +63,19 @@ typedef struct WgmmaRows {
     bool overlaps;          /* the next tile's scores are multiplied beside a tile's weights */
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
-    MaskThreads looking;        /* a warp looks at the values of masks */
-    MaskBox seen_rows;          /* of the block */
-    bool may_hide;              /* scores may be -infinity by themselves */
+    MaskThreads looking; /* a warp looks at the values of masks */
+    bool looks_together; /* at those of one tile of columns, as they vary along the columns */
+    MaskBox seen_rows;   /* of the block */
+    bool may_hide;       /* scores may be -infinity by themselves */
     /* The product times a power of two, or SCALAR_NONE: the scores here are the product itself, as
      * the multiplication rounds nothing. `scale`: that power, or 1. */
     ScalarId scaled;
     double scale;
-    double factor;              /* a weight is 2^(factor * (score - shift)) */
-    bool is_whole;              /* every tile of scores is inside the extents */
-    GemmBlock block, out_block; /* of `lower` and of the result */
-    Val n_keys;                 /* index_type: columns of the scores */
-    OnlineKeys keys;            /* those of the block */
+    double factor;               /* a weight is 2^(factor * (score - shift)) */
+    bool is_whole;               /* every tile of scores is inside the extents */
+    GemmBlock block, out_block;  /* of `lower` and of the result */
+    Val n_keys;                  /* index_type: columns of the scores */
+    OnlineKeys keys;             /* those of the block */
     Val left_parity, wants_left; /* of the producer: variables, of the lhs of the block's rows */
     /* Of a consumer: positions of its rows, and variables that lie in registers. */
     Point score_rows[WGMMA_ROWS_OF_THREAD], rows[WGMMA_ROWS_OF_THREAD];
@@ -92,6 +93,16 @@ void wgmma_rows_take_seen_rows(WgmmaRows *s);
  * tile, or all of every tile. The threads of a warp come here together, with one column, or if they
  * are apart with columns of their own. */
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column, bool are_apart);
+
+/* Whether rows may not see some columns of a tile. */
+static inline bool wgmma_rows_hide_columns(const WgmmaRows *s) {
+    return s->n_masks || !s->is_whole;
+}
+/* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. */
+typedef void WgmmaRowsWork(WgmmaRows *s, Val column, Val sees_all, PipelineState place);
+/* Does the work on every tile of columns that some row sees. `ring` has the stage and its parity.
+ */
+void wgmma_rows_each_columns(WgmmaRows *s, WgmmaRowsWork *work, Val *ring);
 
 /* Opens the kernels of the launch; `out` stays for the template. */
 void wgmma_rows_open(WgmmaRows *s, Lower *lowers);
@@ -128,8 +139,8 @@ static inline uint32_t wgmma_rows_weight(uint32_t r, uint32_t n) {
 
 /* Tiles in which a value is not finite. */
 
-/* The exponents of the two values of a word (i32), each plus one: that of a value that is not finite
- * reaches its sign. Those of several words may be joined by `or`. */
+/* The exponents of the two values of a word (i32), each plus one: that of a value that is not
+ * finite reaches its sign. Those of several words may be joined by `or`. */
 Val wgmma_rows_next_exponents(const WgmmaRows *s, Val word);
 /* Whether such a value is not finite: i1. */
 Val wgmma_rows_is_infinite(const WgmmaRows *s, Val next);

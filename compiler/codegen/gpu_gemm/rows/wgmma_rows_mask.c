@@ -47,9 +47,24 @@ static void find_scale(WgmmaRows *s) {
     s->factor *= s->scale;
 }
 
+/* Whether a mask loads what varies along the columns. */
+static bool loads_columns(const WgmmaRows *s) {
+    const Kernel *kernel = s->lower->kernel;
+    for (uint32_t i = 0; i < s->n_masks; i++) {
+        const bool *needed = kernel_needed_scalars(s->k->arena, kernel, &s->masks[i].shows, 1);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *scalar = scalar_get(kernel->scalars, id);
+            bool varies = scalar->axes & 1u << s->key_axis;
+            if (needed[id] && varies && scalar->kind == SCALAR_LOAD) return true;
+        }
+    }
+    return false;
+}
+
 void wgmma_rows_find_masks(WgmmaRows *s) {
     s->n_masks = masks_find(s->lower->kernel->scalars, score_root(s), s->masks);
     s->may_hide = may_hide(s);
+    s->looks_together = loads_columns(s);
     find_scale(s);
 }
 

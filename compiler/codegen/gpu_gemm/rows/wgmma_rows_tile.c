@@ -30,8 +30,7 @@ void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag) {
     loop_carry(k, &loop, &any, 1);
     for (uint32_t j = 0; j < ACCESSES; j++) {
         Val place = k_offset(k, loop.index, (int64_t)j * CHECKING_THREADS * ACCESS_BYTES);
-        Val access =
-            k_load_aligned(k, words, k_byte(k, at, k_umin(k, place, last)), ACCESS_BYTES);
+        Val access = k_load_aligned(k, words, k_byte(k, at, k_umin(k, place, last)), ACCESS_BYTES);
         for (uint32_t i = 0; i < ACCESS_WORDS; i++)
             any = k_or(k, any, wgmma_rows_next_exponents(s, k_extract(k, access, i)));
     }
@@ -67,7 +66,8 @@ static Val pair_at(const void *user, Val key, Val column) {
 
 static void consumers_meet(const WgmmaRows *s) {
     const Codegen *k = s->k;
-    Val args[2] = {k_i32(k, CONSUMERS_BARRIER), k_i32(k, (int64_t)s->out.n_groups * WGMMA_GROUP_THREADS)};
+    Val args[2] = {k_i32(k, CONSUMERS_BARRIER),
+                   k_i32(k, (int64_t)s->out.n_groups * WGMMA_GROUP_THREADS)};
     k_asm(k, k->void_type, "bar.sync $0, $1;", "r,r,~{memory}", args, 2, true);
 }
 
@@ -128,7 +128,8 @@ static Val element_bits(const WgmmaRows *s, const OperandTile *tile, const GemmB
 void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlock *block,
                              TilePlace place, Val barrier) {
     const Codegen *k = s->k;
-    Val any = k_i32(k, 0), count = k_i32(k, WGMMA_GROUP_THREADS), number = k_i32(k, PRODUCER_BARRIER);
+    Val any = k_i32(k, 0), count = k_i32(k, WGMMA_GROUP_THREADS),
+        number = k_i32(k, PRODUCER_BARRIER);
     Loop loop = loop_begin(k, s->out.in_group, k_i32(k, tile->bytes / GEMM_ROWS_GEMM_ELEM_BYTES),
                            WGMMA_GROUP_THREADS);
     loop_carry(k, &loop, &any, 1);
