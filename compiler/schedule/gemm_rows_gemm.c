@@ -117,8 +117,9 @@ static Variant online_mma_variant(const Plan *plan, const Kernel *scores, const 
 /* Online kernels by wgmma, alone or with the matmul of their scores. */
 
 enum {
-    WGMMA_STAGES = 4,          /* at most */
-    MOST_COLUMNS_OF_THREE = 64 /* of the result: three consumers of a block have the registers */
+    WGMMA_STAGES = 4,           /* at most */
+    MOST_COLUMNS_OF_THREE = 64, /* of the result: three consumers of a block have the registers */
+    MOST_DEPTH_OF_THREE = 128   /* of the scores' product: their rows have the shared memory */
 };
 
 typedef struct WgmmaLaunch {
@@ -133,13 +134,14 @@ static uint32_t up_to(int64_t n, uint32_t multiple) {
 }
 
 /* Three consumers weigh more scores beside products than two, but their tile of rows suits many
- * rows alone. */
+ * rows alone, and rows that are short. */
 static uint32_t n_consumers(const WgmmaLaunch *w, const Kernel *result) {
     const DimTab *dims = indextab_dims(scalartab_indices(result->scalars));
     DimId rows = kernel_axis_extent(result, gemm_axis_m(result));
     if (result->segment_axis != NO_AXIS || dim_hi(dims, rows) <= WGMMA_ROWS) return 1;
-    bool has_registers = w->has_maps && w->columns <= MOST_COLUMNS_OF_THREE;
-    return has_registers && dim_lo(dims, rows) >= SCHED_SCORES_WGMMA_MANY_ROWS ? 3 : 2;
+    bool has_room =
+        w->has_maps && w->columns <= MOST_COLUMNS_OF_THREE && w->depth <= MOST_DEPTH_OF_THREE;
+    return has_room && dim_lo(dims, rows) >= SCHED_SCORES_WGMMA_MANY_ROWS ? 3 : 2;
 }
 
 /* Sizes the tiles. `scores`: NULL, or the matmul that makes them. Tiles without maps are straight,
@@ -153,11 +155,11 @@ static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *resul
     w->width = SCHED_SCORES_WGMMA_TILE;
     if (dim_hi(dims, kernel_n_reduced(result)) <= w->width / 2) w->width /= 2;
     w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
+    if (scores) w->depth = up_to(dim_hi(dims, kernel_n_reduced(scores)), GEMM_ROWS_GEMM_STEP);
     w->rows = n_consumers(w, result) * WGMMA_ROWS;
     w->tiles =
         (GemmRowsGemmTiles){.values_bytes = wgmma_operand_bytes(w->columns, w->width, values)};
     if (!scores) return;
-    w->depth = up_to(dim_hi(dims, kernel_n_reduced(scores)), GEMM_ROWS_GEMM_STEP);
     w->tiles.left_bytes = wgmma_operand_bytes(w->rows, w->depth, left);
     w->tiles.right_bytes = wgmma_operand_bytes(w->width, w->depth, right);
 }
