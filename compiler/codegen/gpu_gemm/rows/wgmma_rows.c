@@ -1,7 +1,8 @@
 /* Softmax between two products by wgmma: the roles of the block's warpgroups. See wgmma_rows.h.
  *
- * Tiles of the scores' rhs and of the result's rhs have stages and barriers of their own. So the
- * scores' tile is free for the next copy while the second product still runs. */
+ * Tiles of the scores' rhs and of the result's rhs have stages and barriers of their own. So, where
+ * no key is hidden, the scores' tile is free for the next copy while the second product still runs.
+ */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "machine/tuning.h"
@@ -21,9 +22,6 @@ typedef enum StageBarrier {
     PER_STAGE = GEMM_ROWS_GEMM_STAGE_BARRIERS
 } StageBarrier;
 enum { N_CHECKERS = WGMMA_GROUP_WARPS - 1 };
-/* What a consumer has of the tile before: nothing, weights of keys that all rows see, or weights of
- * which some may be hidden. */
-enum { NO_WEIGHTS, WEIGHTS, WEIGHTS_OF_HIDDEN };
 
 /* Setting up. */
 
@@ -463,7 +461,7 @@ static void look_at_values(const WgmmaRows *s, PipelineState place, LLVMBasicBlo
     const Codegen *k = s->k;
     LLVMBasicBlockRef look = k_block(k, "look");
     Val state = k_load(k, k->i32, s->has_weights);
-    k_cond_br(k, k_eqi(k, state, WEIGHTS_OF_HIDDEN), look, finite);
+    k_cond_br(k, k_eqi(k, state, WGMMA_ROWS_WEIGHTS_OF_HIDDEN), look, finite);
     k_goto(k, look);
     await_values(s, place);
     if (s->has_maps)
@@ -506,7 +504,8 @@ static void multiply_infinite(const WgmmaRows *s, PipelineState place, bool is_l
 /* What the weights of a tile wait for. */
 static void set_state(const WgmmaRows *s, Val sees_all) {
     const Codegen *k = s->k;
-    Val plain = k_i32(k, WEIGHTS), hidden = k_i32(k, WEIGHTS_OF_HIDDEN), state = plain;
+    Val plain = k_i32(k, WGMMA_ROWS_WEIGHTS), hidden = k_i32(k, WGMMA_ROWS_WEIGHTS_OF_HIDDEN),
+        state = plain;
     if (s->may_hide)
         state = hidden;
     else if (sees_all)
@@ -602,7 +601,7 @@ static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineSta
     LLVMBasicBlockRef single = k_block(k, "single"), next = k_block(k, "next");
     LLVMBasicBlockRef after = k_block(k, "after");
     LLVMBasicBlockRef some = hides_keys(s) ? k_block(k, "some_weights") : next;
-    k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), NO_WEIGHTS), single, some);
+    k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), WGMMA_ROWS_NO_WEIGHTS), single, some);
     if (hides_keys(s)) {
         LLVMBasicBlockRef infinite = k_block(k, "infinite");
         k_goto(k, some);
@@ -628,7 +627,7 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     if (s->has_scores) wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
     ring[2] = k_xori(k, ring[2], 1);
     wgmma_rows_each_columns(s, multiply_columns, ring);
-    Val has_weights = k_nei(k, k_load(k, k->i32, s->has_weights), NO_WEIGHTS);
+    Val has_weights = k_nei(k, k_load(k, k->i32, s->has_weights), WGMMA_ROWS_NO_WEIGHTS);
     bool forgets = s->overlaps && hides_keys(s); /* the last product releases the lhs */
     If none = if_begin(k, forgets ? k_not(k, has_weights) : NULL);
     release(s, left_barrier(s, LEFT_EMPTY));

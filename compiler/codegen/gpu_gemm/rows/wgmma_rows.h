@@ -15,11 +15,11 @@
  *
  * A tile of columns that a mask hides from all rows of the block is neither copied nor multiplied.
  * In one that no mask touches, no code for masks runs. A hidden key, of score -infinity, has no
- * part in the sums, whatever its value is. Idle warps of the producer find out whether a tile of
- * values has an infinity or a NaN. In such a tile a consumer multiplies the scores again, to see
- * which are hidden; so the tiles of both operands stay until then. With more than 128 columns of
- * the result the registers hold scores or weights, not both: a consumer ends one product before the
- * other begins. */
+ * part in the sums, whatever its value is. Where rows may not see keys of a tile, idle warps of the
+ * producer find out whether its values have an infinity or a NaN. If so, a consumer multiplies the
+ * scores again, to see which are hidden; so the tiles of both operands stay until then. With more
+ * than 128 columns of the result the registers hold scores or weights, not both: a consumer ends
+ * one product before the other begins. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
@@ -36,6 +36,10 @@ enum {
     WGMMA_ROWS_MOST_BESIDE = 64, /* sums, where the scores of the next tile have registers too */
     WGMMA_ROWS_BLOCK_ELEMS = 64  /* 16-bit elements of a row of the swizzle */
 };
+
+/* What a consumer has of the tile before: nothing, weights of keys that all rows see, or weights of
+ * which some may be hidden. */
+enum { WGMMA_ROWS_NO_WEIGHTS, WGMMA_ROWS_WEIGHTS, WGMMA_ROWS_WEIGHTS_OF_HIDDEN };
 
 /* An operand's tile in shared memory: `own` elements along m or n, `depth` along k. */
 typedef struct OperandTile {

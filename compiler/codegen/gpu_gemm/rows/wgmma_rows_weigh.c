@@ -82,7 +82,7 @@ void wgmma_rows_reset(const WgmmaRows *s) {
         k_store(k, k_i32(k, 0), s->seen[r]);
     }
     for (uint32_t i = 0; i < s->n_sums; i++) k_store(k, k_number(k, DT_F32, 0), s->sums[i]);
-    k_store(k, k_i32(k, 0), s->has_weights); /* NO_WEIGHTS */
+    k_store(k, k_i32(k, WGMMA_ROWS_NO_WEIGHTS), s->has_weights);
 }
 
 /* Exponents. */
