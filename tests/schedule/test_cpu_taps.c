@@ -1,5 +1,6 @@
 /* CPU GEMMs of one column and a short k: which of them are computed tap by tap, along which axis,
  * and that their bits are those of one kernel per op, at any edge of lanes and padding. */
+#include "codegen/codegen.h"
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/plans.h"
@@ -64,11 +65,17 @@ static const Convolution convolutions[] = {
     {1, 20, 3, 1, 1, 1, true},  {16, 13, 11, 1, 5, 1, true}, {5, 1, 1, 1, 0, 1, true}};
 enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
+static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
+
+/* Those that this machine runs. */
+static size_t n_targets(void) {
+    return codegen_cpu_runs(target_get(TARGET_CPU_V4)) ? 2 : 1;
+}
+
 Test(cpu_taps, bits_are_those_of_one_kernel_per_op, .timeout = 240) {
-    static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
     static const char *const dtypes[] = {"f32", "f64", "bf16"};
     for (size_t i = 0; i < N_CONVOLUTIONS; i++)
-        for (size_t t = 0; t < 2; t++) {
+        for (size_t t = 0; t < n_targets(); t++) {
             Text report = {.arena = arena_new(NULL)};
             const char *dtype = dtypes[(i + t) % 3];
             const char *source = source_of(report.arena, &convolutions[i], dtype);
@@ -106,10 +113,9 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
 /* Lanes a few elements apart are taken from whole vectors, of which no element lies behind the last
  * one that the lanes need. */
 Test(cpu_taps, strided_maps_read_no_element_behind_their_last, .timeout = 120) {
-    static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
     for (int stride = 2; stride <= 5; stride++)
         for (int n = 1; n <= 40; n += 3)
-            for (size_t t = 0; t < 2; t++) {
+            for (size_t t = 0; t < n_targets(); t++) {
                 Text report = {.arena = arena_new(NULL)};
                 const char *source = str_format(
                     report.arena,
