@@ -16,8 +16,9 @@ typedef struct GroupTrial {
     double prims;          /* as in Group, if ok; so are the others */
     bool has_passes, has_inner;
     VecU32 loads; /* ascending */
-    /* The facts that inlining asked for, and the nodes that the group computes. A trial that
-     * continues another, for a group that grows, has only those that `from` does not have. */
+    /* The facts that inlining asked for, and the nodes that the group computes. A trial
+     * of a growing group continues the trial `from`, and has the facts and nodes that `from` does
+     * not have. */
     AskedFacts asked;
     VecU32 nodes;
     const struct GroupTrial *from; /* NULL: it continues none */

@@ -67,7 +67,7 @@ enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
 static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
 
-/* Those that this machine runs. */
+/* The number of targets that this machine runs, the first of `targets`. */
 static size_t n_targets(void) {
     return codegen_cpu_runs(target_get(TARGET_CPU_V4)) ? 2 : 1;
 }

@@ -4,17 +4,13 @@
  * or, where masks load what varies along the columns, all at one after the other. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
-static Loop each_column_tile(const WgmmaRows *s) {
-    return loop_begin(s->k, s->keys.begin, s->keys.end, s->width);
-}
-
 static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
     return pipeline_next(s->k, place, s->n_stages);
 }
 
 static void each_whole_columns(WgmmaRows *s, WgmmaRowsWork *work, Val *ring) {
     const Codegen *k = s->k;
-    Loop columns = each_column_tile(s);
+    Loop columns = loop_begin(k, s->keys.begin, s->keys.end, s->width);
     loop_carry(k, &columns, ring, 2);
     PipelineState place = {ring[0], ring[1]}, next = next_stage(s, place);
     work(s, columns.index, NULL, place);

@@ -2,8 +2,8 @@
  * wgmma_rows.h.
  *
  * A hidden key has a weight of 0, but 0 times an infinity or a NaN is NaN. So infinities and NaNs
- * count as 0 in the product of such a tile. Before it, each thread adds those that its rows see to
- * its sums. */
+ * count as 0 in the product of such a tile. Before that product, each thread adds the infinities
+ * and NaNs that its rows see to its sums. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
 #include <math.h>
@@ -82,8 +82,8 @@ typedef struct SeenKey {
     Val weights[WGMMA_ROWS_OF_THREAD]; /* f32: 1, or 0 where it has been rounded to 0 */
 } SeenKey;
 
-/* Adds the values of pair `j` (i32) to its sums, those that are not finite. Others count as -0,
- * which changes no sum. */
+/* Adds the infinities and NaNs of pair `j` of values (i32) to its sums. A finite value counts as
+ * -0, which changes no sum. */
 static void add_pair(const WgmmaRows *s, const SeenKey *key, Val pair, uint32_t j) {
     const Codegen *k = s->k;
     Dtype dtype = gemm_operand_dtype(s->out_lower->kernel);

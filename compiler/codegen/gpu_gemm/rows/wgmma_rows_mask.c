@@ -14,25 +14,35 @@ static ScalarId score_root(const WgmmaRows *s) {
                                                      : SCALAR_NONE;
 }
 
-/* Whether a score may be -infinity where no mask hides it: something beside the product differs
- * from key to key, such as a bias. A product of finite operands that overflows does not count. */
-static bool may_hide(const WgmmaRows *s) {
+/* The score inside the masks, or SCALAR_NONE. */
+static ScalarId inner_score(const WgmmaRows *s) {
+    return s->n_masks ? s->masks[s->n_masks - 1].score : score_root(s);
+}
+
+/* Whether the value `root` needs a load that differs from column to column, or with `selects` a
+ * select that does. */
+static bool differs_by_column(const WgmmaRows *s, ScalarId root, bool selects) {
     const Kernel *kernel = s->lower->kernel;
-    ScalarId root = s->n_masks ? s->masks[s->n_masks - 1].score : score_root(s);
-    if (!s->has_scores || !root) return true;
     const bool *needed = kernel_needed_scalars(s->k->arena, kernel, &root, 1);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *scalar = scalar_get(kernel->scalars, id);
-        bool differs = scalar->axes & 1u << s->key_axis;
-        bool selects = scalar->kind == SCALAR_PRIM && scalar->prim == PRIM_SELECT;
-        if (needed[id] && differs && (scalar->kind == SCALAR_LOAD || selects)) return true;
+        bool is_select = scalar->kind == SCALAR_PRIM && scalar->prim == PRIM_SELECT;
+        bool counts = scalar->kind == SCALAR_LOAD || (selects && is_select);
+        if (needed[id] && counts && scalar->axes & 1u << s->key_axis) return true;
     }
     return false;
 }
 
+/* Whether a score may be -infinity where no mask hides it: something beside the product differs
+ * from key to key, such as a bias. A product of finite operands that overflows does not count. */
+static bool may_hide(const WgmmaRows *s) {
+    ScalarId score = inner_score(s);
+    return !s->has_scores || !score || differs_by_column(s, score, true);
+}
+
 static void find_scale(WgmmaRows *s) {
     const ScalarTab *tab = s->lower->kernel->scalars;
-    ScalarId root = s->n_masks ? s->masks[s->n_masks - 1].score : score_root(s);
+    ScalarId root = inner_score(s);
     s->scale = 1;
     if (!s->has_scores || !root || scalar_get(tab, root)->kind != SCALAR_PRIM) return;
     const Scalar *product = scalar_get(tab, root);
@@ -49,15 +59,8 @@ static void find_scale(WgmmaRows *s) {
 
 /* Whether a mask loads what varies along the columns. */
 static bool loads_columns(const WgmmaRows *s) {
-    const Kernel *kernel = s->lower->kernel;
-    for (uint32_t i = 0; i < s->n_masks; i++) {
-        const bool *needed = kernel_needed_scalars(s->k->arena, kernel, &s->masks[i].shows, 1);
-        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-            const Scalar *scalar = scalar_get(kernel->scalars, id);
-            bool varies = scalar->axes & 1u << s->key_axis;
-            if (needed[id] && varies && scalar->kind == SCALAR_LOAD) return true;
-        }
-    }
+    for (uint32_t i = 0; i < s->n_masks; i++)
+        if (differs_by_column(s, s->masks[i].shows, false)) return true;
     return false;
 }
 
