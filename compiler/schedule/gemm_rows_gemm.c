@@ -260,7 +260,8 @@ void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const
     Kernel *const kernels[] = {scores, result};
     Variant made[2][2];
     bool is_wide = scores->variants[0].sched.is_wide || result->variants[0].sched.is_wide;
-    for (uint32_t i = 0; i < 2; i++)
+    bool has_conditions = false;
+    for (uint32_t i = 0; i < 2; i++) {
         for (uint32_t v = 0; v < 2; v++) {
             Variant base = {.sched = {.is_wide = is_wide}};
             made[i][v] = online_variant(target, plan, scores, result, kernels[i], base, v == 0);
@@ -269,5 +270,8 @@ void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const
             made[i][v].symbol = kernels[i]->variants[0].symbol;
             if (v) made[i][v].symbol = str_format(arena, "%s_v1", made[i][v].symbol);
         }
-    for (uint32_t i = 0; i < 2; i++) kernel_set_variants(scratch, kernels[i], made[i], 2);
+        has_conditions = has_conditions || variant_has_conditions(plan, kernels[i], made[i]);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
 }

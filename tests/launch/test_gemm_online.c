@@ -49,3 +49,35 @@ Test(gemm_online, a_cpu_makes_the_scores_in_the_unit_that_weighs_them) {
     cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 64, 512, 64, 64), 1u);
     arena_free(arena);
 }
+
+/* The variants of the launch that weighs values by scores. */
+static uint32_t n_variants(Arena *arena, TargetId target, const char *source) {
+    const Plan *plan = plans_price(arena, plans_parse(arena, source), 0, false, target,
+                                   card_of_target(target_get(target)), NULL)
+                           .plan;
+    for (uint32_t i = 0; i < plan->launches.n; i++)
+        if (plan->launches.data[i].mode == LAUNCH_GEMM_ONLINE)
+            return launch_kernel(plan, &plan->launches.data[i], 0)->n_variants;
+    return 0;
+}
+
+/* Addresses of temporaries are known to be aligned. The manifest takes no variant behind another
+ * that always applies. */
+Test(gemm_online, one_variant_where_the_plan_makes_all_operands) {
+    static const char made[] =
+        "graph g(x: bf16[128, 4096], w: bf16[4096, 4096]) -> (y: bf16[128, 4096]) {\n"
+        "  q = transpose(reshape(x @ w, [128, 32, 128]), perm=[1, 0, 2])\n"
+        "  k = transpose(reshape(abs(x) @ w, [128, 32, 128]), perm=[1, 0, 2])\n"
+        "  v = transpose(reshape(exp(x) @ w, [128, 32, 128]), perm=[1, 0, 2])\n"
+        "  y = reshape(transpose(attention(q, k, v, is_causal=true), perm=[1, 0, 2]), [128, 4096]) "
+        "@ w\n}\n";
+    static const char bound[] =
+        "graph g(q: bf16[32, 128, 128], k: bf16[32, 128, 128], v: bf16[32, 128, 128]) -> "
+        "(y: bf16[32, 128, 128]) {\n  y = attention(q, k, v, is_causal=true)\n}\n";
+    Arena *arena = arena_new(NULL);
+    cr_expect_eq(n_variants(arena, TARGET_SM_80, made), 1u);
+    cr_expect_eq(n_variants(arena, TARGET_SM_90A, made), 1u);
+    cr_expect_eq(n_variants(arena, TARGET_SM_80, bound), 2u);
+    cr_expect_eq(n_variants(arena, TARGET_SM_90A, bound), 2u);
+    arena_free(arena);
+}
