@@ -70,12 +70,8 @@ static void hand_over(Trier *t) {
 /* Frees the results of the previous trial first. */
 static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
-    DriverOptions options = {.kind = driver_artifact_kind(t->in->target),
-                             .target = t->in->target,
-                             .includes = &t->in->cli->includes,
-                             .is_fast = t->in->cli->is_fast,
-                             .rewrites = t->in->cli->rewrites,
-                             .hook = {.user = t, .fused = add_probes, .placed = pass_on}};
+    DriverOptions options = cli_driver_options(t->in->cli, t->in->target);
+    options.hook = (DriverHook){.user = t, .fused = add_probes, .placed = pass_on};
     Driver driver;
     exec_close(&t->exec);
     arena_free(t->cli.arena);

@@ -81,6 +81,9 @@ struct Cli {
  * error (cli->status). */
 bool cli_parse(Cli *cli, int argc, char **argv);
 
+/* What every compilation of the command takes from the command line, for an artifact. */
+DriverOptions cli_driver_options(const Cli *cli, const Target *target);
+
 /* Parses the value of a dim as in --dim: digits only. */
 bool cli_parse_dim(const char *text, int64_t *value);
 

@@ -208,17 +208,14 @@ fusec_status cli_compile(Cli *cli) {
     else if (!status)
         status = cli_read_source(cli, &compile.text, &compile.n_bytes);
     if (status) return status;
-    DriverOptions options = {.kind = cli->kind,
-                             .target = cli->target,
-                             .includes = &cli->includes,
-                             .is_fast = cli->is_fast,
-                             .no_fuse = cli->no_fuse,
-                             .rewrites = cli->rewrites,
-                             .weights = cli->weights,
-                             .explain = cli->explain && !cli->json,
-                             .explain_json = cli->explain && cli->json,
-                             .plans = cli->report != NULL,
-                             .card = cli->card};
+    DriverOptions options = cli_driver_options(cli, cli->target);
+    options.kind = cli->kind;
+    options.no_fuse = cli->no_fuse;
+    options.weights = cli->weights;
+    options.explain = cli->explain && !cli->json;
+    options.explain_json = cli->explain && cli->json;
+    options.plans = cli->report != NULL;
+    options.card = cli->card;
     if (cli->print_after || cli->dump_to || cli->time_passes)
         options.watch = (DriverWatch){.user = &compile,
                                       .wants_text = cli->dump_to ? UINT32_MAX : cli->print_after,

@@ -25,12 +25,8 @@ static fusec_status compile(Driver *driver, void *user) {
 
 fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
                           bool no_fuse, const char **artifact, size_t *n_artifact) {
-    DriverOptions options = {.kind = driver_artifact_kind(target),
-                             .target = target,
-                             .includes = &cli->includes,
-                             .is_fast = cli->is_fast,
-                             .no_fuse = no_fuse,
-                             .rewrites = cli->rewrites};
+    DriverOptions options = cli_driver_options(cli, target);
+    options.no_fuse = no_fuse;
     Driver driver;
     Request request = {strcmp(cli->path, "-") == 0 ? "<stdin>" : cli->path, text, n_bytes};
     if (!driver_init(&driver, &options)) return cli_fail_memory(cli);

@@ -1,8 +1,10 @@
-/* Properties of this machine. Only `native`, run, verify and bench use them; a compilation looks at
- * no device. */
+/* Properties of this machine. A compilation takes a thread for each processor, which changes no
+ * byte. Only `native`, run, verify and bench look at devices. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "cli/cli.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,4 +52,19 @@ const Target *cli_native_gpu(const char **why_not) {
         if (runs_on(target_get((TargetId)id), machine)) best = target_get((TargetId)id);
     if (machine && !best) *why_not = "its GPU is older than sm_80";
     return best;
+}
+
+/* The processors that this process may use. */
+static uint32_t n_processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+}
+
+DriverOptions cli_driver_options(const Cli *cli, const Target *target) {
+    return (DriverOptions){.kind = driver_artifact_kind(target),
+                           .target = target,
+                           .includes = &cli->includes,
+                           .is_fast = cli->is_fast,
+                           .rewrites = cli->rewrites,
+                           .n_threads = cli->n_threads ? (uint32_t)cli->n_threads : n_processors()};
 }

@@ -93,13 +93,9 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     if (!status && cli->report) status = cli_check_place(cli, cli->report);
     if (status) return status;
     page->text = text;
-    DriverOptions options = {.kind = driver_artifact_kind(page->target),
-                             .target = page->target,
-                             .includes = &cli->includes,
-                             .is_fast = cli->is_fast,
-                             .no_fuse = cli->no_fuse,
-                             .rewrites = cli->rewrites,
-                             .card = cli->card};
+    DriverOptions options = cli_driver_options(cli, page->target);
+    options.no_fuse = cli->no_fuse;
+    options.card = cli->card;
     page->is_open = driver_init(&page->driver, &options);
     if (!page->is_open) return cli_fail_memory(cli);
     status = cli_guard(cli, &page->driver, build, page);

@@ -456,12 +456,8 @@ static fusec_status read_written(Verification *v, DriverOptions options) {
 }
 
 static fusec_status compile_all(Verification *v) {
-    DriverOptions options = {.kind = driver_artifact_kind(v->target),
-                             .target = v->target,
-                             .includes = &v->cli->includes,
-                             .is_fast = v->cli->is_fast,
-                             .apart = true,
-                             .rewrites = v->cli->rewrites};
+    DriverOptions options = cli_driver_options(v->cli, v->target);
+    options.apart = true;
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     static const char *const forms[] = {"fused", "one kernel per op",
                                         "one kernel per op, every value stored"};

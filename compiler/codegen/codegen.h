@@ -20,6 +20,7 @@ typedef struct BackOptions {
     /* The manifest's text; NULL: none. PTX carries it as leading comment lines, an object in a
      * section of its own. manifest_seal fills in its checksum afterwards. */
     const char *manifest;
+    uint32_t n_threads; /* of codegen_emit, the caller's among them; 0: only the caller's */
 } BackOptions;
 
 /* Whether every primitive and dtype of the plan has a lowering; reports those without. It must

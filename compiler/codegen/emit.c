@@ -6,9 +6,9 @@
 #include "codegen/codegen.h"
 #include "codegen/gpu/gpu.h"
 
-#include "codegen/llvm/module.h"
 #include "codegen/lower.h"
-#include "codegen/ptx/ptx_write.h"
+#include "codegen/object.h"
+#include "codegen/unit.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Support.h>
@@ -17,6 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <threads.h>
+
+/* Of an object: a unit takes no further function once it has so many instructions. */
+enum { UNIT_INSTRUCTIONS = 800 };
 
 /* Loops carry one index and constant offsets, so LLVM's loop strength reduction has nothing to
  * gain. */
@@ -87,90 +90,147 @@ static void embed_manifest(const Codegen *k, const char *manifest) {
     LLVMSetAlignment(global, 1);
 }
 
-/* LLVM's objects during emission, and the memory of one function. A zeroed Emission may be
- * disposed. */
+static bool is_ptx(const Target *target, CodeKind kind) {
+    return target->ptx_version && kind == CODE_ASSEMBLY;
+}
+
+/* Finishing a unit, on any thread. */
+
+static bool verify(Unit *unit) {
+    char *message = NULL;
+    bool is_broken = LLVMVerifyModule(unit->k.module, LLVMReturnStatusAction, &message);
+    if (is_broken) {
+        unit->broken = " module is broken";
+        unit->message = message;
+    } else {
+        LLVMDisposeMessage(message);
+    }
+    return !is_broken;
+}
+
+static LLVMTargetMachineRef make_machine(Unit *unit, const Target *target) {
+    LLVMTargetRef backend;
+    const char *triple = LLVMGetTarget(unit->k.module);
+    call_once(&llvm_once, initialise_llvm);
+    if (LLVMGetTargetFromTriple(triple, &backend, &unit->message)) return NULL;
+    return LLVMCreateTargetMachine(backend, triple, target->machine, "", LLVMCodeGenLevelDefault,
+                                   LLVMRelocPIC, LLVMCodeModelDefault);
+}
+
+/* Code for a CPU. */
+static void run_machine(Unit *unit, const Target *target, CodeKind kind) {
+    LLVMModuleRef module = unit->k.module;
+    LLVMTargetMachineRef machine = make_machine(unit, target);
+    unit->broken = "";
+    if (!machine) return;
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
+    if (!LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &unit->message, &unit->code))
+        unit->broken = NULL;
+    else
+        unit->code = NULL;
+    LLVMDisposeTargetMachine(machine);
+}
+
+static void print_module(Unit *unit) {
+    char *text = LLVMPrintModuleToString(unit->k.module);
+    unit->code = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "");
+    LLVMDisposeMessage(text);
+}
+
+static void finish(Unit *unit, const BackOptions *options, CodeKind kind) {
+    if (options->verify && !verify(unit)) return;
+    if (kind == CODE_LLVM_IR)
+        print_module(unit);
+    else if (is_ptx(options->target, kind))
+        ptx_write_module(&unit->ptx, &unit->k);
+    else
+        run_machine(unit, options->target, kind);
+}
+
+/* Lowering and taking units, on the caller's thread. A zeroed Emission may be disposed. */
 typedef struct Emission {
-    Codegen k;
-    Arena *scratch;
-    LLVMTargetMachineRef machine;
-    LLVMMemoryBufferRef code;
-    char *message;
+    Arena *arena;
+    const BackOptions *options;
+    CodeKind kind;
+    UnitLine *line;
+    Unit *open;              /* that functions are lowered into; or NULL */
+    uint32_t n_instructions; /* of the open unit */
+    Text head;               /* of PTX */
+    Vec(CodeBytes) pieces;   /* the results of units, each followed by a NUL */
+    Diags *diags;
 } Emission;
 
 static void emission_dispose(Emission *e) {
-    module_dispose(&e->k);
-    if (e->scratch) arena_free(e->scratch);
-    if (e->machine) LLVMDisposeTargetMachine(e->machine);
-    if (e->code) LLVMDisposeMemoryBuffer(e->code);
-    if (e->message) LLVMDisposeMessage(e->message);
-    *e = (Emission){.scratch = NULL};
+    if (e->line) unit_line_dispose(e->line);
+    e->line = NULL;
 }
 
-static bool report_failure(const Emission *e, const char *what, Diags *diags) {
-    return diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s", what,
-                       e->message ? e->message : "no code");
+static void add_piece(Emission *e, const char *data, size_t n_bytes) {
+    char *copy = arena_copy(e->arena, data, n_bytes + 1);
+    vec_push(e->arena, &e->pieces, ((CodeBytes){copy, n_bytes}));
 }
 
-static bool verify_unit(Emission *e, Diags *diags) {
-    if (LLVMVerifyModule(e->k.module, LLVMReturnStatusAction, &e->message))
-        return report_failure(e, " module is broken", diags);
-    LLVMDisposeMessage(e->message);
-    e->message = NULL;
+/* Continues a unit's failure in the caller's thread. */
+static void fail(const Emission *e, const Unit *unit) {
+    Escape *escape = arena_escape(e->arena);
+    bool is_memory = unit->failure == ESCAPE_OUT_OF_MEMORY;
+    if (is_memory && escape) longjmp(escape->jump, unit->failure);
+    ice(e->arena, "%s", is_memory ? "out of memory" : unit->escape.message);
+}
+
+static bool take(void *user, Unit *unit) {
+    Emission *e = user;
+    if (unit->failure) fail(e, unit);
+    if (unit->broken)
+        return diag_report(e->diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s", unit->broken,
+                           unit->message ? unit->message : "no code");
+    if (is_ptx(e->options->target, e->kind)) {
+        ptx_add_declarations(&e->head, &unit->ptx.head);
+        add_piece(e, text_str(&unit->ptx.functions), unit->ptx.functions.n_bytes);
+    } else {
+        add_piece(e, LLVMGetBufferStart(unit->code), LLVMGetBufferSize(unit->code));
+    }
     return true;
 }
 
-/* A text in pieces, which are joined once. */
-typedef struct PtxPieces {
-    Arena *arena;
-    Text head;
-    Vec(CodeBytes) functions;
-} PtxPieces;
-
-static void add_piece(PtxPieces *ptx, const Text *text) {
-    char *data = arena_copy(ptx->arena, text_str(text), text->n_bytes);
-    vec_push(ptx->arena, &ptx->functions, ((CodeBytes){data, text->n_bytes}));
+static uint32_t count_instructions(LLVMValueRef function) {
+    uint32_t n = 0;
+    LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function);
+    for (; block; block = LLVMGetNextBasicBlock(block))
+        for (Val i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) n++;
+    return n;
 }
 
-/* Writes PTX function by function. Each function has an LLVM module of its own, which keeps memory
- * small. */
-static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options,
-                            PtxPieces *ptx, Diags *diags) {
+/* Opens a unit if none is open. */
+static bool open_unit(Emission *e) {
+    if (!e->open) e->open = unit_open(e->line);
+    return e->open != NULL;
+}
+
+/* Closes the open unit, if any. */
+static void close_unit(Emission *e) {
+    if (e->open) unit_close(e->line);
+    e->open = NULL;
+    e->n_instructions = 0;
+}
+
+/* Functions of PTX have units of their own, which keeps memory small. Objects have units of a size
+ * at which LLVM's own work for a module is small. Other output is that of one module. */
+static bool is_unit_full(const Emission *e) {
+    if (is_ptx(e->options->target, e->kind)) return e->n_instructions > 0;
+    return e->kind == CODE_OBJECT && e->n_instructions >= UNIT_INSTRUCTIONS;
+}
+
+static bool lower_functions(Emission *e, const Plan *plan) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
-        PtxText own = {.head = ptx->head, .functions.arena = e->scratch};
-        module_init(&e->k, e->scratch, options->target, "fusec");
-        lower_function(&e->k, plan, i);
-        if (options->verify && !verify_unit(e, diags)) return false;
-        ptx_write_module(&own, &e->k);
-        ptx->head = own.head;
-        add_piece(ptx, &own.functions);
-        module_dispose(&e->k);
-        arena_reset(e->scratch);
+        if (is_unit_full(e)) close_unit(e);
+        if (!open_unit(e)) return false;
+        e->n_instructions += count_instructions(lower_function(&e->open->k, plan, i));
     }
     return true;
-}
-
-/* The manifest, the head and the functions as one text. */
-static CodeBytes join(const PtxPieces *ptx, const char *manifest) {
-    CodeBytes pieces[2] = {{.n_bytes = 0}, {ptx->head.data, ptx->head.n_bytes}}, all = {0};
-    if (manifest) pieces[0] = (CodeBytes){(char *)(uintptr_t)manifest, strlen(manifest)};
-    size_t n_bytes = pieces[0].n_bytes + pieces[1].n_bytes;
-    for (uint32_t i = 0; i < ptx->functions.n; i++) n_bytes += ptx->functions.data[i].n_bytes;
-    all.data = arena_extend(ptx->arena, NULL, 0, n_bytes + 1);
-    for (uint32_t i = 0; i < 2 + ptx->functions.n; i++) {
-        CodeBytes piece = i < 2 ? pieces[i] : ptx->functions.data[i - 2];
-        if (piece.n_bytes) memcpy(all.data + all.n_bytes, piece.data, piece.n_bytes);
-        all.n_bytes += piece.n_bytes;
-    }
-    all.data[n_bytes] = '\0';
-    return all;
-}
-
-static Arena *new_scratch(Arena *arena) {
-    Escape *escape = arena_escape(arena);
-    Arena *scratch = arena_new(escape);
-    if (!scratch && escape) longjmp(escape->jump, ESCAPE_OUT_OF_MEMORY);
-    if (!scratch) ice(arena, "out of memory");
-    return scratch;
 }
 
 /* Whether tensor cores multiply 8-bit floats in some kernel. */
@@ -187,84 +247,60 @@ static bool has_f8_mma(const Plan *const *plans, uint32_t n_plans) {
     return has;
 }
 
-static bool emit_ptx(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
-                     const BackOptions *options, CodeBytes *code, Diags *diags) {
-    PtxText begin = {.head.arena = arena};
-    e->scratch = new_scratch(arena);
-    ptx_write_head(&begin, options->target, has_f8_mma(plans, n_plans));
-    PtxPieces ptx = {.arena = arena, .head = begin.head};
+/* The manifest, the head and the functions as one text. */
+static CodeBytes join_ptx(const Emission *e) {
+    CodeBytes begin[2] = {{.n_bytes = 0}, {e->head.data, e->head.n_bytes}}, all = {0};
+    const char *manifest = e->options->manifest;
+    if (manifest) begin[0] = (CodeBytes){(char *)(uintptr_t)manifest, strlen(manifest)};
+    size_t n_bytes = begin[0].n_bytes + begin[1].n_bytes;
+    for (uint32_t i = 0; i < e->pieces.n; i++) n_bytes += e->pieces.data[i].n_bytes;
+    all.data = arena_extend(e->arena, NULL, 0, n_bytes + 1);
+    for (uint32_t i = 0; i < 2 + e->pieces.n; i++) {
+        CodeBytes piece = i < 2 ? begin[i] : e->pieces.data[i - 2];
+        if (piece.n_bytes) memcpy(all.data + all.n_bytes, piece.data, piece.n_bytes);
+        all.n_bytes += piece.n_bytes;
+    }
+    all.data[n_bytes] = '\0';
+    return all;
+}
+
+static bool emit_units(Emission *e, const Plan *const *plans, uint32_t n_plans) {
     for (uint32_t p = 0; p < n_plans; p++)
-        if (!write_functions(e, plans[p], options, &ptx, diags)) return false;
-    *code = join(&ptx, options->manifest);
-    return true;
+        if (!lower_functions(e, plans[p])) return false;
+    if (!is_ptx(e->options->target, e->kind)) {
+        if (!open_unit(e)) return false;
+        if (e->kind == CODE_OBJECT && e->options->manifest)
+            embed_manifest(&e->open->k, e->options->manifest);
+    }
+    close_unit(e);
+    return unit_take_rest(e->line);
 }
 
-static void make_machine(Emission *e, const Target *target) {
-    LLVMTargetRef backend;
-    const char *triple = LLVMGetTarget(e->k.module);
-    call_once(&llvm_once, initialise_llvm);
-    if (LLVMGetTargetFromTriple(triple, &backend, &e->message)) return;
-    e->machine =
-        LLVMCreateTargetMachine(backend, triple, target->machine, "", LLVMCodeGenLevelDefault,
-                                LLVMRelocPIC, LLVMCodeModelDefault);
-}
-
-/* Code for a CPU. */
-static bool run_machine(Emission *e, const Target *target, CodeKind kind, Diags *diags) {
-    LLVMModuleRef module = e->k.module;
-    make_machine(e, target);
-    if (!e->machine) return report_failure(e, "", diags);
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(e->machine);
-    LLVMSetModuleDataLayout(module, layout);
-    LLVMDisposeTargetData(layout);
-    LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
-    if (!LLVMTargetMachineEmitToMemoryBuffer(e->machine, module, type, &e->message, &e->code))
-        return true;
-    e->code = NULL;
-    return report_failure(e, "", diags);
-}
-
-static void print_module(Emission *e) {
-    char *text = LLVMPrintModuleToString(e->k.module);
-    e->code = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "");
-    LLVMDisposeMessage(text);
-}
-
-/* Emits all functions from one module. LLVM ends every buffer with a NUL. */
-static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
-                        const BackOptions *options, CodeKind kind, CodeBytes *code, Diags *diags) {
-    module_init(&e->k, arena, options->target, "fusec");
-    for (uint32_t p = 0; p < n_plans; p++)
-        for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++)
-            lower_function(&e->k, plans[p], i);
-    if (kind == CODE_OBJECT && options->manifest) embed_manifest(&e->k, options->manifest);
-    if (options->verify && !verify_unit(e, diags)) return false;
-    if (kind == CODE_LLVM_IR)
-        print_module(e);
-    else if (!run_machine(e, options->target, kind, diags))
-        return false;
-    size_t n_bytes = LLVMGetBufferSize(e->code);
-    code->data = arena_copy(arena, LLVMGetBufferStart(e->code), n_bytes + 1);
-    code->n_bytes = n_bytes;
+static bool emit(Emission *e, const Plan *const *plans, uint32_t n_plans, CodeBytes *code) {
+    bool has_head = is_ptx(e->options->target, e->kind);
+    if (has_head) ptx_write_head(&e->head, e->options->target, has_f8_mma(plans, n_plans));
+    e->line = unit_line_new(e->arena, e->options, e->kind, finish, take, e);
+    if (!emit_units(e, plans, n_plans)) return false;
+    *code = has_head ? join_ptx(e) : object_join(e->arena, e->pieces.data, e->pieces.n);
     return true;
 }
 
 bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                   CodeKind kind, CodeBytes *code, Diags *diags) {
-    bool is_ptx = options.target->ptx_version && kind == CODE_ASSEMBLY;
     Emission *e = arena_array(arena, Emission, 1);
+    *e = (Emission){
+        .arena = arena, .options = &options, .kind = kind, .head.arena = arena, .diags = diags};
     Escape *escape = arena_escape(arena), outer;
     if (escape) {
         memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
         int reason = setjmp(escape->jump);
-        if (reason) { /* dispose LLVM's objects on this path too */
+        if (reason) { /* end the threads and dispose of LLVM's objects on this path too */
             emission_dispose(e);
             memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
             longjmp(escape->jump, reason);
         }
     }
-    bool ok = is_ptx ? emit_ptx(e, arena, plans, n_plans, &options, code, diags)
-                     : emit_module(e, arena, plans, n_plans, &options, kind, code, diags);
+    bool ok = emit(e, plans, n_plans, code);
     emission_dispose(e);
     if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
     return ok;

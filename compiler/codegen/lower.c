@@ -452,7 +452,7 @@ static void assume(const Plan *plan, const Launch *launch, uint32_t v, bool hold
 }
 
 /* Emits the code of the variant's level. */
-static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, uint32_t v) {
+static Val lower_variant(Codegen *k, const Plan *plan, const Launch *launch, uint32_t v) {
     Lower lower;
     const Variant *variant = &launch_kernel(plan, launch, 0)->variants[v];
     Str level = predicate_level(&variant->predicate);
@@ -468,6 +468,7 @@ static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, ui
         lower_cpu(&lower, launch);
     assume(plan, launch, v, false);
     k->target = whole;
+    return lower.function;
 }
 
 uint32_t lower_n_functions(const Plan *plan) {
@@ -479,15 +480,14 @@ uint32_t lower_n_functions(const Plan *plan) {
     return n;
 }
 
-void lower_function(Codegen *k, const Plan *plan, uint32_t function) {
+Val lower_function(Codegen *k, const Plan *plan, uint32_t function) {
     uint32_t n_left = function;
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
         const Kernel *kernel = launch_kernel(plan, launch, 0);
         for (uint32_t v = 0; v < kernel->n_variants; v++)
-            if (!kernel->variants[v].is_shared && n_left-- == 0) {
-                lower_variant(k, plan, launch, v);
-                return;
-            }
+            if (!kernel->variants[v].is_shared && n_left-- == 0)
+                return lower_variant(k, plan, launch, v);
     }
+    ice(k->arena, "a plan has no function %u", function);
 }

@@ -6,8 +6,8 @@
 #include "plan/plan.h"
 
 /* The functions of a plan: one per kernel variant that does not share the function of another
- * kernel, in order. lower_function adds function number `i`. */
+ * kernel, in order. lower_function adds one of them by its number, and returns it. */
 uint32_t lower_n_functions(const Plan *plan);
-void lower_function(Codegen *k, const Plan *plan, uint32_t function);
+Val lower_function(Codegen *k, const Plan *plan, uint32_t function);
 
 #endif

@@ -236,7 +236,9 @@ bool manifest_pass(const Planning *p) {
 }
 
 static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes *code) {
-    BackOptions options = {.target = driver->options.target, .manifest = manifest};
+    BackOptions options = {.target = driver->options.target,
+                           .manifest = manifest,
+                           .n_threads = driver->options.n_threads};
 #ifndef NDEBUG
     options.verify = true;
 #endif

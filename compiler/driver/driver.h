@@ -44,6 +44,7 @@ typedef struct DriverOptions {
     bool no_fuse, explain, explain_json;
     fusec_rewrites rewrites;
     bool apart;          /* graphs with loops are replaced by what they are cut into */
+    uint32_t n_threads;  /* see BackOptions */
     bool plans;          /* make plans even for kinds of output that need none */
     const Card *card;    /* the card for which the ledger predicts times; NULL: the target's */
     const int64_t *dims; /* values of dims for the ledger, by symbol, negative if not given; NULL:

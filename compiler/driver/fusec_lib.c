@@ -62,6 +62,7 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
                                .no_fuse = given->no_fuse,
                                .rewrites = given->rewrites,
                                .weights = given->weights,
+                               .n_threads = given->n_threads,
                                .explain = given->explain};
     options->target =
         given->target ? target_by_name(given->target) : driver_default_target(given->kind);

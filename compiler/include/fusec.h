@@ -15,9 +15,10 @@
  * Common to all functions:
  *  - The result depends on the text, on what options.include gives and on the options alone: no
  * file, device, environment or locale is read. Equal input gives equal bytes.
- *  - Any number of threads may compile at the same time, each call in the thread that makes it: no
- *    function starts a thread. The only global state is LLVM's table of targets, which is filled
- *    once.
+ *  - Any number of threads may compile at the same time, each call in the thread that makes it. A
+ *    call starts threads only where options.n_threads asks for them: they block all signals, take
+ *    FUSEC_STACK_BYTES of stack each, and have ended when the call returns. The only global state
+ * is LLVM's table of targets, which is filled once.
  *  - Nothing prints, exits or aborts, on any input. When memory is out the call fails with
  *    FUSEC_MEMORY; only LLVM's own failure to allocate ends the process.
  *  - fusec_compile takes at most FUSEC_STACK_BYTES of its thread's stack, on any input. Most graphs
@@ -93,12 +94,16 @@ typedef struct fusec_options {
      * includes it. The text is borrowed until fusec_compile returns. NULL: no file can be read. */
     bool (*include)(void *user, const char *path, const char **text, size_t *n_bytes);
     void *include_user;
+    /* Threads that make the code, the caller's among them, at most 16 of them; 0 and 1: only the
+     * caller's. The bytes do not depend on it. Each thread takes memory for its part of the code:
+     * some 20 MiB for a CPU. */
+    uint32_t n_threads;
 } fusec_options;
 
 #define FUSEC_OPTIONS_INIT                                                      \
     {                                                                           \
         sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false, NULL, \
-            FUSEC_REWRITES_DEFAULT, NULL, NULL                                  \
+            FUSEC_REWRITES_DEFAULT, NULL, NULL, 0                               \
     }
 
 /* Targets by index: the name, and a line about it; NULL past the last. */

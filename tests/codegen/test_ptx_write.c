@@ -23,7 +23,7 @@ static const char *written(Arena *arena, Escape *escape, const char *ir) {
                  .invariant_kind = LLVMGetMDKindIDInContext(context, "invariant.load", 14)};
     PtxText ptx = {.head.arena = arena, .functions.arena = arena};
     if (setjmp(escape->jump)) return NULL;
-    ptx_write_head(&ptx, k.target, false);
+    ptx_write_head(&ptx.head, k.target, false);
     ptx_write_module(&ptx, &k);
     PtxReport report;
     text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);

@@ -222,3 +222,36 @@ Test(fusec_lib, threads_compile_at_the_same_time_to_equal_bytes) {
     for (int t = 0; t < N_THREADS; t++)
         for (int i = 0; i < N_ROUNDS; i++) fusec_result_free(threads[t].results[i]);
 }
+
+/* A block of a transformer, whose functions fill several units of code. */
+static const char block[] =
+    "def project(x, w) = x @ transpose(w)\n"
+    "graph g(x: f32[64, 256]) -> (y: f32[64, 256]) {\n"
+    "  param w: f32[1024, 256]\n  param v: f32[256, 1024]\n  param u: f32[256, 256]\n"
+    "  h = x + layernorm(softmax(project(x, u)), x[0], x[1])\n"
+    "  y = h + project(gelu(project(h, w)), v)\n}\n";
+
+Test(fusec_lib, bytes_do_not_depend_on_the_number_of_threads) {
+    static const fusec_kind kinds[] = {FUSEC_PTX, FUSEC_OBJECT, FUSEC_ASM, FUSEC_LLVM};
+    static const uint32_t n_threads[] = {0, 1, 2, 3, 16, 1000};
+    enum { N_KINDS = sizeof kinds / sizeof *kinds, N = sizeof n_threads / sizeof *n_threads };
+    for (int k = 0; k < N_KINDS; k++) {
+        fusec_result *results[N];
+        for (int i = 0; i < N; i++) {
+            fusec_options options = FUSEC_OPTIONS_INIT;
+            options.kind = kinds[k];
+            options.n_threads = n_threads[i];
+            cr_assert_eq(fusec_compile(block, strlen(block), &options, &results[i]), FUSEC_OK, "%s",
+                         fusec_result_messages(results[i]));
+        }
+        size_t n_first, n_bytes;
+        const void *first = fusec_result_bytes(results[0], &n_first);
+        for (int i = 1; i < N; i++) {
+            const void *bytes = fusec_result_bytes(results[i], &n_bytes);
+            cr_expect_eq(n_bytes, n_first, "kind %d, %u threads", (int)kinds[k], n_threads[i]);
+            cr_expect(n_bytes == n_first && memcmp(bytes, first, n_bytes) == 0,
+                      "kind %d, %u threads", (int)kinds[k], n_threads[i]);
+        }
+        for (int i = 0; i < N; i++) fusec_result_free(results[i]);
+    }
+}

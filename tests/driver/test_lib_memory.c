@@ -3,6 +3,7 @@
  * through here. */
 #include <criterion/criterion.h>
 #include <fusec.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ void *__real_calloc(size_t n, size_t n_bytes);
 void *__wrap_malloc(size_t n_bytes);
 void *__wrap_calloc(size_t n, size_t n_bytes);
 
-static unsigned n_allocations, failing; /* failing: which one, from 1; 0: none */
+static atomic_uint n_allocations;
+static unsigned failing; /* which allocation, from 1; 0: none */
 
 static bool fails(void) {
     return ++n_allocations == failing;
@@ -25,9 +27,11 @@ void *__wrap_calloc(size_t n, size_t n_bytes) {
     return fails() ? NULL : __real_calloc(n, n_bytes);
 }
 
-static void fail_each(const char *text, fusec_kind kind, fusec_status expected) {
+static void fail_each(const char *text, fusec_kind kind, uint32_t n_threads,
+                      fusec_status expected) {
     fusec_options options = FUSEC_OPTIONS_INIT;
     options.kind = kind;
+    options.n_threads = n_threads;
     options.explain = true;
     fusec_status status = FUSEC_MEMORY;
     for (failing = 1; failing < 10000; failing++) {
@@ -55,11 +59,17 @@ static const char good[] = "dim B in 1..64\ngraph g(x: f32[B, 800]) -> (y: f32[B
                            "  y = softmax(gelu(x) * 2.0) + layernorm(x, x, x)\n}\n";
 
 Test(lib_memory, every_failing_allocation_gives_a_status) {
-    fail_each(good, FUSEC_PTX, FUSEC_OK);
-    fail_each(good, FUSEC_OBJECT, FUSEC_OK);
-    fail_each(good, FUSEC_FUSED, FUSEC_OK);
+    fail_each(good, FUSEC_PTX, 1, FUSEC_OK);
+    fail_each(good, FUSEC_OBJECT, 1, FUSEC_OK);
+    fail_each(good, FUSEC_FUSED, 1, FUSEC_OK);
 }
 
 Test(lib_memory, so_it_does_when_the_source_is_wrong) {
-    fail_each("graph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n", FUSEC_PTX, FUSEC_INPUT);
+    fail_each("graph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n", FUSEC_PTX, 1, FUSEC_INPUT);
+}
+
+/* An allocation that fails on another thread is the caller's failure too. */
+Test(lib_memory, so_it_does_with_threads) {
+    fail_each(good, FUSEC_PTX, 3, FUSEC_OK);
+    fail_each(good, FUSEC_OBJECT, 3, FUSEC_OK);
 }

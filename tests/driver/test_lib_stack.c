@@ -19,6 +19,7 @@ static void *compile(void *arg) {
     Work *work = arg;
     fusec_options options = FUSEC_OPTIONS_INIT;
     options.kind = work->kind;
+    options.n_threads = 2; /* the other thread has no more stack either */
     fusec_result *result = NULL;
     work->status = fusec_compile(work->text, strlen(work->text), &options, &result);
     fusec_result_free(result);

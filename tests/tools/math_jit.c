@@ -297,7 +297,7 @@ static char *ptx_of(const MathKernel *kernels, size_t n_kernels, const Target *t
     char *text = NULL;
     if (emit_module(&k, arena, target, kernels, n_kernels, NULL)) {
         PtxText ptx = {.head.arena = arena, .functions.arena = arena};
-        ptx_write_head(&ptx, target, false);
+        ptx_write_head(&ptx.head, target, false);
         ptx_write_module(&ptx, &k);
         text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);
         text = malloc(ptx.head.n_bytes + 1);

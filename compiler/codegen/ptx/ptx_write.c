@@ -338,6 +338,13 @@ static void put_registers(const Ptx *ptx, Text *head) {
                         ptx_class(class)->prefix, ptx->n_registers[class] + 1);
 }
 
+void ptx_add_declarations(Text *head, const Text *declarations) {
+    for (const char *line = text_str(declarations); *line; line += strcspn(line, "\n") + 1) {
+        const char *own = str_format(head->arena, "%.*s\n", (int)strcspn(line, "\n"), line);
+        if (!strstr(text_str(head), own)) text_puts(head, own);
+    }
+}
+
 /* Declares the shared-memory arrays that the function uses: its own in `own`, and those of the
  * whole launch in `common`. */
 static void put_shared(const Ptx *ptx, Text *own, Text *common) {
@@ -355,9 +362,9 @@ static void put_shared(const Ptx *ptx, Text *own, Text *common) {
                         (unsigned long long)n);
             continue;
         }
-        const char *line =
-            str_format(ptx->arena, ".extern .shared .align %u .b8 %s[];\n", align, name);
-        if (!strstr(text_str(common), line)) text_puts(common, line);
+        Text line = {.arena = ptx->arena};
+        text_printf(&line, ".extern .shared .align %u .b8 %s[];\n", align, name);
+        ptx_add_declarations(common, &line);
     }
 }
 
@@ -383,8 +390,8 @@ static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function)
     text_puts(to, "}\n");
 }
 
-void ptx_write_head(PtxText *text, const Target *target, bool has_f8_mma) {
-    text_printf(&text->head, "\n.version %s\n.target %s\n.address_size 64\n",
+void ptx_write_head(Text *head, const Target *target, bool has_f8_mma) {
+    text_printf(head, "\n.version %s\n.target %s\n.address_size 64\n",
                 has_f8_mma ? target->f8_ptx_version : target->ptx_version, target->name);
 }
 

@@ -16,7 +16,9 @@ typedef struct PtxText {
 
 /* Writes the version, the target and the address size. has_f8_mma: functions use tensor cores for
  * 8-bit floats. */
-void ptx_write_head(PtxText *text, const Target *target, bool has_f8_mma);
+void ptx_write_head(Text *head, const Target *target, bool has_f8_mma);
+/* Adds the declarations of another module, lines of text, to a head that may have some of them. */
+void ptx_add_declarations(Text *head, const Text *declarations);
 /* Adds the functions of the module. IR that the writer does not know is an internal error. */
 void ptx_write_module(PtxText *text, const Codegen *k);
 

@@ -1,0 +1,49 @@
+/* Units of code generation. A unit is an LLVM module with functions of the plans.
+ *
+ * The caller's thread lowers units one after the other, since lowering adds to tables of the plan.
+ * Any thread finishes them, which takes most of the time: the PTX writer makes text of a unit, or
+ * LLVM an object. The caller takes them in the order in which it opened them, so the bytes do not
+ * depend on the number of threads. */
+#ifndef FUSEC_CODEGEN_UNIT_H
+#define FUSEC_CODEGEN_UNIT_H
+
+#include "codegen/codegen.h"
+#include "codegen/llvm/build.h"
+#include "codegen/ptx/ptx_write.h"
+
+#include <llvm-c/TargetMachine.h>
+
+typedef struct Unit {
+    Codegen k;
+    Arena *scratch;           /* of lowering */
+    Arena *own;               /* of finishing; its escape is `escape` */
+    Escape escape;            /* of the thread that finishes */
+    EscapeReason failure;     /* of finishing; 0: none */
+    const char *broken;       /* what LLVM refuses ("" is the module's code); NULL: nothing */
+    char *message;            /* LLVM's, about it; or NULL */
+    PtxText ptx;              /* the result for a GPU: declarations and functions, on `own` */
+    LLVMMemoryBufferRef code; /* the result for a CPU */
+    bool is_finished;
+} Unit;
+
+typedef struct UnitLine UnitLine;
+
+/* Makes a result of a unit, on any thread. */
+typedef void UnitFinish(Unit *unit, const BackOptions *options, CodeKind kind);
+/* Takes the result of a finished unit, on the caller's thread. */
+typedef bool UnitTake(void *user, Unit *unit);
+
+/* A line of units for options->n_threads threads, of which the caller's is one. */
+UnitLine *unit_line_new(Arena *arena, const BackOptions *options, CodeKind kind, UnitFinish *finish,
+                        UnitTake *take, void *user);
+/* An empty unit to lower into. Takes the oldest unit where the line is full. NULL: `take` failed.
+ */
+Unit *unit_open(UnitLine *line);
+/* The unit opened last is lowered. */
+void unit_close(UnitLine *line);
+/* Takes the units that are left. False: `take` failed. */
+bool unit_take_rest(UnitLine *line);
+/* Ends the threads and frees all units, finished or not. */
+void unit_line_dispose(UnitLine *line);
+
+#endif
