@@ -1,4 +1,5 @@
 /* Emitting scalar programs. See point.h. */
+#include "codegen/scalar/masked.h"
 #include "codegen/scalar/point_fma.h"
 #include "codegen/scalar/point_index.h"
 #include "codegen/scalar/point_narrow.h"
@@ -400,10 +401,7 @@ static void store_masked(Point *point, const Store *store, uint32_t arg, Val val
         return;
     }
     Val pointer = point_element_pointer(lower, arg, address);
-    LLVMTypeRef overloads[2] = {LLVMTypeOf(value), k->global_ptr};
-    Val args[3] = {value, pointer, point->mask};
-    Val call = k_intrinsic_of(k, "llvm.masked.store", overloads, 2, args, 3);
-    k_align_argument(call, 2, bytes);
+    masked_store(k, pointer, bytes, point->mask, value);
 }
 
 static void store_each_lane(Point *point, const Store *store, uint32_t arg, Val value,

@@ -8,6 +8,7 @@
  * memory they take 3 to 6 times as long as plain ones, and much longer where the address is no
  * memory. */
 #include "codegen/scalar/point_near.h"
+#include "codegen/scalar/masked.h"
 #include "codegen/scalar/point_index.h"
 
 typedef struct Near {
@@ -138,19 +139,11 @@ static Val part_mask(const Near *near, uint32_t first) {
     return mask;
 }
 
-static Val load_masked(const Codegen *k, Dtype dtype, Val pointer, Val mask, Val outside) {
-    LLVMTypeRef overloads[2] = {LLVMTypeOf(outside), k->global_ptr};
-    Val args[3] = {pointer, mask, outside};
-    Val call = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
-    k_align_argument(call, 1, dtype_bytes(dtype));
-    return call;
-}
-
 Val point_load_lanes(const Lower *lower, uint32_t arg, Dtype dtype, uint32_t lanes, Val pointer,
                      Val mask) {
     const Codegen *k = lower->k;
     LLVMTypeRef type = k_memory_type(k, dtype, lanes);
-    return mask ? load_masked(k, dtype, pointer, mask, LLVMConstNull(type))
+    return mask ? masked_load(k, pointer, dtype_bytes(dtype), mask, LLVMConstNull(type))
                 : point_plain_load(lower, arg, type, pointer, dtype_bytes(dtype));
 }
 
@@ -184,8 +177,7 @@ static Val load_part(const Near *near, uint32_t arg, Val first, uint32_t begin, 
     Val pointer = first;
     if (begin)
         pointer = k_gep(k, k_memory_type(k, near->load->dtype, 1), first, k_int(k->i64, begin));
-    if (near->is_masked)
-        return load_masked(k, near->load->dtype, pointer, part_mask(near, begin), outside);
+    if (near->is_masked) return masked_load(k, pointer, bytes, part_mask(near, begin), outside);
     LLVMTypeRef type = k_memory_type(k, near->load->dtype, near->point->lanes);
     return point_plain_load(lower, arg, type, pointer, bytes);
 }
