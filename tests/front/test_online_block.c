@@ -198,3 +198,17 @@ Test(online_block, what_whole_graphs_leave_is_noted) {
         arena_free(arena);
     }
 }
+
+/* A product of a block may read exponentials from outside of it. They are no softmax of the block,
+ * whether or not the whole graph is rewritten. */
+Test(online_block, queries_of_exponentials_are_no_softmax) {
+    static const char source[] =
+        "graph g(q: f32[6, 8], k: f32[4, 8], v: f32[4, 3]) -> (y: f32[6, 3]) {\n"
+        "  y = attention(clamp(mish(q), -1.0, 1.0), k, v)\n}\n";
+    Arena *arena = arena_new(NULL);
+    Compiled online = compiled_new(source, TARGET_CPU);
+    const Graph *graph = rewritten(arena, source);
+    cr_expect_str_eq(printed(arena, graph), printed(arena, online.module->graphs.data[0]));
+    compile_free(&online);
+    arena_free(arena);
+}

@@ -439,6 +439,7 @@ NodeId online_quotient_of(const Graph *graph, NodeId id, uint32_t *arg) {
 bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, OnlineReason *reason) {
     uint32_t arg;
     NodeId matmul = online_quotient_of(b->graph, id, &arg);
+    OnlineFound almost = {.matmul = matmul, .power = NODE_NONE};
     *reason = (OnlineReason){NULL, NULL};
     if (matmul == NODE_NONE) return false;
     for (uint32_t side = 0; side < 2; side++) {
@@ -450,8 +451,11 @@ bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, Onlin
         bool is_read = read_operand(&f, &product, side) && !f.is_divided;
         f.total = divisor;
         if (is_read && is_total(&f) && is_supported(&f)) return true;
-        if (f.message) *reason = (OnlineReason){f.message, f.help};
+        if (!f.message) continue;
+        *reason = (OnlineReason){f.message, f.help};
+        almost = *found;
     }
+    *found = almost;
     return false;
 }
 

@@ -85,14 +85,21 @@ static void find_quotient(Rewriter *r, NodeId id) {
     }
 }
 
+/* Whether it is a product of a block with a softmax of the block, which has to become an op. Where
+ * the whole graph is rewritten, a product of a block may read exponentials from outside of it. */
+static bool is_asked(const Rewriter *r, NodeId id) {
+    NodeId power = r->found[id].power;
+    return r->online[id] && (power == NODE_NONE || r->online[power]);
+}
+
 /* Reports what cannot become an op, and blocks that have nothing that can. */
 static void report_all(Rewriter *r) {
     Builder *b = r->b;
     bool *has_any = arena_array(b->arena, bool, b->online_blocks.n + (size_t)1);
     for (NodeId id = 0; id < r->n; id++) {
-        if (r->change[id] == NODE_COPIED && !r->reasons[id].message) continue;
+        if (r->change[id] == NODE_COPIED && (!r->reasons[id].message || !is_asked(r, id))) continue;
         has_any[r->online[id]] = true;
-        if (r->change[id] == NODE_COPIED && r->online[id])
+        if (r->change[id] == NODE_COPIED)
             report(b, r->nodes[id].span, r->reasons[id].message, r->reasons[id].help);
     }
     for (uint32_t i = 0; i < b->online_blocks.n; i++)
