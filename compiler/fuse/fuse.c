@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "fuse/group.h"
 #include "fuse/hoist.h"
+#include "layout/order.h"
 #include "layout/pad.h"
 
 #include <string.h>
@@ -91,8 +92,24 @@ static NodeFlags flag_shared(const Fuser *f) {
     return shared;
 }
 
-/* `pitches` is per node, or NULL. */
-static void make_buffers(Fuser *f, const DimId *pitches) {
+/* Orders the axes of temporaries and pads their rows as their readers want. */
+static void lay_out_temps(Fuser *f) {
+    NodeFlags flags = f->grouping->flags;
+    const uint32_t *inner = order_axes(f->scratch, f->graph,
+                                       (StoredValues){.values = flags,
+                                                      .stored = GROUPING_STORED,
+                                                      .output = GROUPING_OUTPUT,
+                                                      .prepared = GROUPING_CAN_PREPARE});
+    const DimId *pitches = pad_rows(f->scratch, f->graph, flags, GROUPING_STORED, inner);
+    for (uint32_t i = 0; i < f->plan->buffers.n; i++) {
+        Buffer *buffer = &f->plan->buffers.data[i];
+        if (buffer->kind != BUFFER_TEMP) continue;
+        if (inner[buffer->node]) buffer_put_inside(buffer, inner[buffer->node] - 1);
+        buffer->pitch = pitches[buffer->node];
+    }
+}
+
+static void make_buffers(Fuser *f) {
     const Graph *graph = f->graph;
     NodeFlags shared = flag_shared(f);
     uint32_t n_temps = 0;
@@ -123,7 +140,6 @@ static void make_buffers(Fuser *f, const DimId *pitches) {
         }
         Str name = str_format(f->arena, "t%u", n_temps);
         f->buffer_of_node[id] = add_buffer(f, BUFFER_TEMP, n_temps++, id, name);
-        if (pitches) f->plan->buffers.data[f->buffer_of_node[id]].pitch = pitches[id];
     }
 }
 
@@ -385,7 +401,7 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
 
 /* Options that follow from the target. */
 static FuseOptions fuse_options_for(const Target *target) {
-    return (FuseOptions){.pads_rows = target->has->tile_copies,
+    return (FuseOptions){.lays_out = target->has->tile_copies,
                          .has_im2col = target->has_wgmma,
                          .has_f8_mma = target->f8_ptx_version != NULL,
                          .has_cores = target->has->cores};
@@ -420,8 +436,8 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
-    make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->flags, GROUPING_STORED)
-                                       : NULL);
+    make_buffers(&f);
+    if (options.lays_out) lay_out_temps(&f);
     failure->is_reported = options.may_hold && !options.may_hold(plan, diags);
     if (failure->is_reported || !compose_all(&f, failure)) return NULL;
     make_edges(&f);

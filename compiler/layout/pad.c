@@ -16,8 +16,9 @@ enum {
 typedef struct Pitches {
     const Graph *graph;
     NodeFlags values;
-    unsigned stored;   /* flag of `values` */
-    NodeFlags pitches; /* PITCH_WANTED, PITCH_BROKEN */
+    unsigned stored;       /* flag of `values` */
+    const uint32_t *inner; /* per node: see order.h */
+    NodeFlags pitches;     /* PITCH_WANTED, PITCH_BROKEN */
     uint32_t n_visits;
 } Pitches;
 
@@ -29,8 +30,13 @@ static bool is_wanted(const Pitches *p, NodeId id) {
     return node_has(p->pitches, id, PITCH_WANTED) && !node_has(p->pitches, id, PITCH_BROKEN);
 }
 
-/* The stored value of which `node` is a view, or NODE_NONE. Sets `last` to the value's last
- * coordinate as a function of the view's coordinates, in `tab`. */
+/* The axis of the value that lies innermost in memory. */
+static uint32_t inner_axis(const Pitches *p, NodeId id) {
+    return p->inner[id] ? p->inner[id] - 1u : graph_node(p->graph, id)->shape.rank - 1;
+}
+
+/* The stored value of which `node` is a view, or NODE_NONE. Sets `last` to the value's
+ * innermost coordinate as a function of the view's coordinates, in `tab`. */
 static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *last) {
     const Graph *graph = p->graph;
     IndexId coords[MAX_RANK], below[MAX_RANK];
@@ -46,7 +52,7 @@ static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *l
     }
     uint32_t rank = graph_node(graph, node)->shape.rank;
     if (rank < 2) return NODE_NONE;
-    *last = coords[rank - 1];
+    *last = coords[inner_axis(p, node)];
     return node;
 }
 
@@ -102,7 +108,8 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
     for (uint32_t i = 0; is_plain && i < node->n_args; i++) {
         NodeId arg = node->args[i];
         const Node *from = graph_node(p->graph, arg);
-        if (!shape_equal(&from->shape, &wanted->shape) || p->n_visits++ == LAYOUT_PAD_VISITS)
+        if (!shape_equal(&from->shape, &wanted->shape) || p->inner[arg] != p->inner[made] ||
+            p->n_visits++ == LAYOUT_PAD_VISITS)
             continue;
         if (!is_stored(p, arg))
             want_below(p, made, arg);
@@ -112,19 +119,23 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
     }
 }
 
-DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stored) {
+DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stored,
+                const uint32_t *inner) {
     uint32_t n = graph->nodes.n;
     DimId *pitches = arena_array(arena, DimId, n);
     if (!has_gemms(graph)) return pitches;
-    Pitches p = {
-        .graph = graph, .values = flags, .stored = stored, .pitches = node_flags_new(arena, n)};
+    Pitches p = {.graph = graph,
+                 .values = flags,
+                 .stored = stored,
+                 .inner = inner,
+                 .pitches = node_flags_new(arena, n)};
     for (NodeId id = 0; id < n; id++) note_reader(&p, arena, id);
     for (NodeId id = n; id-- > 0; p.n_visits = 0)
         if (is_wanted(&p, id) && is_stored(&p, id)) want_below(&p, id, id);
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
         if (!is_wanted(&p, id)) continue;
-        DimId extent = node->shape.dims[node->shape.rank - 1];
+        DimId extent = node->shape.dims[inner_axis(&p, id)];
         /* A row of one element needs no alignment. */
         if (dim_equals_const(graph->dims, extent, 1)) continue;
         DimId pitch = pad_pitch(graph->dims, extent, node->dtype);

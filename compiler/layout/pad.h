@@ -15,7 +15,8 @@
 DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype);
 
 /* Per node: the row pitch in elements if the value is stored as a temporary, or DIM_NONE for
- * contiguous rows. `stored` is the flag of stored values. */
-DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stored);
+ * contiguous rows. `stored` is the flag of stored values; `inner` is the result of order_axes. */
+DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stored,
+                const uint32_t *inner);
 
 #endif

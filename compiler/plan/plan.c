@@ -11,6 +11,24 @@ const ReasonInfo *reason_info(ReasonId id) {
     return &reasons[id];
 }
 
+/* `items` and `moved` have an element per axis and do not overlap. */
+static void move_to_end(const uint32_t *items, uint32_t rank, uint32_t axis, uint32_t *moved) {
+    for (uint32_t k = 0, at = 0; k < rank; k++)
+        if (k != axis) moved[at++] = items[k];
+    if (rank) moved[rank - 1] = items[axis];
+}
+
+void buffer_put_inside(Buffer *buffer, uint32_t axis) {
+    Shape shape = buffer->shape;
+    move_to_end(shape.dims, shape.rank, axis, buffer->shape.dims);
+    buffer->inner = axis + 1;
+}
+
+void buffer_order_coords(const Buffer *buffer, const IndexId *coords, IndexId *in_memory) {
+    uint32_t rank = buffer->shape.rank, axis = buffer->inner ? buffer->inner - 1 : rank - 1;
+    move_to_end(coords, rank, axis, in_memory);
+}
+
 Shape buffer_layout(const Buffer *buffer) {
     Shape layout = buffer->shape;
     if (buffer->pitch) layout.dims[layout.rank - 1] = buffer->pitch;

@@ -22,17 +22,18 @@ typedef enum {
     BUFFER_REGISTER /* registers of the threads that compute it, tile by tile */
 } BufferSpace;
 
-/* A row-major tensor. */
+/* A row-major tensor: the value of a node, with the axes in the order of memory. */
 typedef struct Buffer {
     BufferKind kind;
     BufferSpace space;
     uint32_t ordinal; /* number in its kind, in the graph's order (temporaries: of creation) */
     Dtype dtype;
-    Shape shape;
-    DimId pitch;          /* temporaries: row pitch in elements, if above the last extent */
-    NodeId node;          /* the node whose value it holds */
-    Str name;             /* inputs, params, outputs: from the source; others t0, .. and p0, .. */
-    DimId offset_bytes;   /* temporaries: bytes; a multiple of WORKSPACE_ALIGN_BYTES */
+    Shape shape;        /* in memory: outermost axis first */
+    uint32_t inner;     /* temporaries: the node's axis that lies innermost, plus 1; 0: the last */
+    DimId pitch;        /* temporaries: row pitch in elements, if above the last extent */
+    NodeId node;        /* the node whose value it holds */
+    Str name;           /* inputs, params, outputs: from the source; others t0, .. and p0, .. */
+    DimId offset_bytes; /* temporaries: bytes; a multiple of WORKSPACE_ALIGN_BYTES */
     uint32_t in_place_of; /* temporaries: stored in place of this one, plus 1; 0: none */
     /* For a copy that only runs of the choice's alternative make: in other runs it has no elements
      * and its readers get `source`. NULL: every run makes the buffer. */
@@ -136,6 +137,10 @@ uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
 /* Whether the argument is complete before any kernel of the same phase (init or run) begins. An
  * input is not: a kernel that still runs when this one starts (PDL) may write it. */
 bool kernel_arg_is_given(const Plan *plan, const Kernel *kernel, uint32_t arg);
+/* Moves an axis of a temporary's shape to the end. Nothing has its address yet. */
+void buffer_put_inside(Buffer *buffer, uint32_t axis);
+/* Brings coordinates of the buffer's node into the order of memory. */
+void buffer_order_coords(const Buffer *buffer, const IndexId *coords, IndexId *in_memory);
 /* The shape that the buffer fills in memory: rows as long as its pitch. */
 Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, gaps between rows included. */

@@ -17,15 +17,15 @@
 static uint32_t make_axes(Inliner *c, const AxisPlan *plan, bool reduced) {
     uint32_t n = 0;
     const Shape *domain = &c->group->domain;
-    for (uint32_t d = 0; d < domain->rank; d++) {
-        if (((c->group->axes >> d & 1) != 0) != reduced) continue;
+    for (uint32_t at = 0; at < domain->rank; at++) {
+        if (((c->group->axes >> plan->order[at] & 1) != 0) != reduced) continue;
         uint32_t members[MAX_RANK], n_members = 1;
-        members[0] = d;
-        DimId extent = domain->dims[d];
-        while (plan->joins[d]) {
-            d = inline_next_of_kind(c->group, d);
-            members[n_members++] = d;
-            extent = dim_mul(c->dims, extent, domain->dims[d]);
+        members[0] = plan->order[at];
+        DimId extent = domain->dims[members[0]];
+        while (plan->joins[at]) {
+            at = inline_next_of_kind(c->group, plan, at);
+            members[n_members] = plan->order[at];
+            extent = dim_mul(c->dims, extent, domain->dims[members[n_members++]]);
         }
         uint32_t axis = index_new_axis(c->indices, extent);
         IndexId rest = index_axis(c->indices, axis);
@@ -35,7 +35,6 @@ static uint32_t make_axes(Inliner *c, const AxisPlan *plan, bool reduced) {
             if (m) rest = index_div(c->indices, rest, size);
         }
         n++;
-        d = members[n_members - 1];
     }
     return n;
 }
@@ -443,7 +442,7 @@ static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, Ax
                       InlineFailure *failure) {
     if (!inline_may_join_axes(group)) return true;
     if (!compose_with(input->scratch, input, group, plan, kernel, failure)) return false;
-    *plan = inline_plan_axes(input->graph->dims, group, kernel, input->has_cores);
+    inline_join_axes(input->graph->dims, group, kernel, input->has_cores, plan);
     AxisPlan joined = *plan;
     if (cores_join_rows(input, kernel)) inline_join_rows(group, kernel, plan);
     if (input->has_im2col && im2col_may_be(kernel) && inline_join_rows(group, kernel, &joined)) {
@@ -459,7 +458,7 @@ static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, Ax
 
 bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
                   InlineFailure *failure) {
-    AxisPlan plan = {{false}};
+    AxisPlan plan = inline_order_axes(input, group);
     if (inline_is_trial(input)) return compose_with(arena, input, group, &plan, kernel, failure);
     ArenaMark mark = arena_mark(input->scratch);
     bool ok = plan_axes(input, group, kernel, &plan, failure);
@@ -510,7 +509,7 @@ static bool may_continue(const InlineTrial *trial, const InlineInput *input, con
 }
 
 static void start_trial(InlineTrial *trial) {
-    AxisPlan separate = {{false}};
+    AxisPlan separate = inline_order_axes(&trial->input, &trial->group);
     arena_reset(trial->arena);
     inline_clear_marks(&trial->marks);
     memset(&trial->asked, 0, sizeof trial->asked);

@@ -1,19 +1,58 @@
 /* See inline_axes.h. */
 #include "fuse/inline/inline_axes.h"
 
+#include "fuse/inline/store_map.h"
 #include "plan/access.h"
 
-uint32_t inline_next_of_kind(const Group *group, uint32_t d) {
-    for (uint32_t e = d + 1; e < group->domain.rank; e++)
-        if ((group->axes >> e & 1) == (group->axes >> d & 1)) return e;
+static bool is_reduced(const Group *group, uint32_t axis) {
+    return group->axes >> axis & 1;
+}
+
+/* The axis of the domain along which a value of all parallel points has its axis `axis`. */
+static uint32_t find_parallel(const Group *group, const Shape *shape, uint32_t axis) {
+    if (shape->rank == group->domain.rank) return axis;
+    for (uint32_t d = 0; d < group->domain.rank; d++)
+        if (!is_reduced(group, d) && axis-- == 0) return d;
+    return MAX_RANK;
+}
+
+/* The domain's axis that lies innermost in the group's first temporary; MAX_RANK: no axis in
+ * particular. */
+static uint32_t find_inner(const InlineInput *input, const Group *group) {
+    const FormInfo *form = form_info(group_form(input->graph, group));
+    bool has_places = form->multiplies || form->weighs || form->each_point || form->divides;
+    for (uint32_t i = 0; i < group->targets.n && !has_places; i++) {
+        StoreTarget target = group->targets.data[i];
+        const Shape *shape = &graph_node(input->graph, target.node)->shape;
+        if (target.output != OUTPUT_NONE) continue;
+        NodeId held = target.piece ? target.whole : target.node;
+        const Buffer *buffer = &input->buffers[input->buffer_of_node[held]];
+        if (!buffer->inner || span_of(input->graph, group, shape) == SPAN_NONE) return MAX_RANK;
+        return find_parallel(group, shape, buffer->inner - 1);
+    }
+    return MAX_RANK;
+}
+
+AxisPlan inline_order_axes(const InlineInput *input, const Group *group) {
+    AxisPlan plan = {.joins = {false}};
+    uint32_t inner = inline_is_trial(input) ? MAX_RANK : find_inner(input, group), at = 0;
+    bool moves = inner < MAX_RANK && !is_reduced(group, inner);
+    for (uint32_t d = 0; d < group->domain.rank; d++)
+        if (!moves || d != inner) plan.order[at++] = (uint8_t)d;
+    if (moves) plan.order[at] = (uint8_t)inner;
+    return plan;
+}
+
+uint32_t inline_next_of_kind(const Group *group, const AxisPlan *plan, uint32_t at) {
+    for (uint32_t e = at + 1; e < group->domain.rank; e++)
+        if (is_reduced(group, plan->order[e]) == is_reduced(group, plan->order[at])) return e;
     return MAX_RANK;
 }
 
 bool inline_may_join_axes(const Group *group) {
-    bool may = false;
-    for (uint32_t d = 0; d < group->domain.rank; d++)
-        may = may || inline_next_of_kind(group, d) < MAX_RANK;
-    return may;
+    uint32_t n[2] = {0, 0};
+    for (uint32_t d = 0; d < group->domain.rank; d++) n[is_reduced(group, d)]++;
+    return n[0] > 1 || n[1] > 1;
 }
 
 /* Whether the domain is (.., m, n, k). */
@@ -30,20 +69,19 @@ static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, ui
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
 
-AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel,
-                          bool has_cores) {
-    AxisPlan plan = {{false}};
+void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kernel, bool has_cores,
+                      AxisPlan *plan) {
     uint32_t axis[2] = {0, kernel->n_parallel};
-    for (uint32_t d = 0; d < group->domain.rank; d++) {
-        uint32_t kind = group->axes >> d & 1, next = inline_next_of_kind(group, d);
-        uint32_t own = axis[kind]++;
-        bool is_m = has_matrices(kernel) && d + 3 == group->domain.rank;
-        bool is_split = is_m || splits_rows(group, kernel, d, own);
+    for (uint32_t at = 0; at < group->domain.rank; at++) {
+        uint32_t next = inline_next_of_kind(group, plan, at);
+        uint32_t own = axis[is_reduced(group, plan->order[at])]++;
+        bool is_m = has_matrices(kernel) && at + 3 == group->domain.rank;
+        bool is_split = is_m || splits_rows(group, kernel, at, own);
         /* Nothing is divided by an extent of 0. */
-        bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
-        plan.joins[d] = may_join && kernel_axes_join(kernel, own, has_cores);
+        bool may_join =
+            next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[plan->order[next]]) > 0;
+        plan->joins[at] = may_join && kernel_axes_join(kernel, own, has_cores);
     }
-    return plan;
 }
 
 bool inline_join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) {

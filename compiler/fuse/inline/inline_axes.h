@@ -6,17 +6,22 @@
 #include "fuse/inline/inline.h"
 
 typedef struct AxisPlan {
-    bool joins[MAX_RANK]; /* domain axis d shares a loop with the next axis of its kind */
+    uint8_t order[MAX_RANK]; /* the domain's axes, outermost loop first */
+    bool joins[MAX_RANK];    /* loop `at` of the order is one with the next loop of its kind */
 } AxisPlan;
 
-/* The next axis that is reduced, or parallel, as axis `d` is; MAX_RANK: there is none. */
-uint32_t inline_next_of_kind(const Group *group, uint32_t d);
+/* Separate loops in the order of the domain, or in the order in which the group's first temporary
+ * lies in memory: neighbours along the innermost parallel loop are then stored side by side. The
+ * axes of matmuls have their places, as the points of a scan and of segments have. */
+AxisPlan inline_order_axes(const InlineInput *input, const Group *group);
+/* The next loop that is reduced, or parallel, as loop `at` is; MAX_RANK: there is none. */
+uint32_t inline_next_of_kind(const Group *group, const AxisPlan *plan, uint32_t at);
 /* Whether the domain has two axes of one kind. */
 bool inline_may_join_axes(const Group *group);
-/* Which adjacent axes every index of the kernel, whose axes are separate, treats as one. With
- * `has_cores` also those of which guards hold in ranges: vectors of a CPU are split there. */
-AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel,
-                          bool has_cores);
+/* Joins adjacent loops that every index of the kernel, whose loops are separate, treats as one.
+ * With `has_cores` also those of which guards hold in ranges: vectors of a CPU are split there. */
+void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kernel, bool has_cores,
+                      AxisPlan *plan);
 /* Joins the batch axes of a matmul with m, even if some index has to divide. Returns false if the
  * rhs varies along a batch axis. */
 bool inline_join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan);

@@ -71,8 +71,11 @@ static IndexId address_of(Inliner *c, const Shape *shape, const IndexId *coords)
 
 IndexId inline_address(Inliner *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
     if (inline_is_trial(c->input)) return address_of(c, shape, coords);
-    Shape layout = buffer_layout(&c->input->buffers[buffer]);
-    return address_of(c, &layout, coords);
+    const Buffer *to = &c->input->buffers[buffer];
+    IndexId in_memory[MAX_RANK];
+    Shape layout = buffer_layout(to);
+    buffer_order_coords(to, coords, in_memory);
+    return address_of(c, &layout, in_memory);
 }
 
 static ScalarId pull_load(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {

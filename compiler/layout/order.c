@@ -1,0 +1,217 @@
+/* The order of axes in which temporaries are stored. See order.h.
+ *
+ * A walk goes down from a node through all that is computed where it is read, with coordinates in
+ * terms of the axes at which it began, and ends at products and at stored values. Walks from the
+ * operands of GEMMs find the axes that readers want, walks from stored values the axes in which
+ * these come out. */
+#include "layout/order.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
+
+#include "ir/indexmap.h"
+#include "schedule/gemm.h"
+
+#include <string.h>
+
+/* An axis on which all agree who were asked. */
+typedef struct Wish {
+    uint8_t axis;      /* plus 1; 0: nobody was asked */
+    bool is_contested; /* they do not agree, or one of them wants no axis */
+} Wish;
+
+typedef struct Reading {
+    Wish wish;
+    bool has_taps; /* a reader goes along k over several axes of the value */
+} Reading;
+
+typedef struct Orders {
+    const Graph *graph;
+    StoredValues stored;
+    Reading *readings; /* per node */
+    uint32_t *order;   /* per node: the result */
+} Orders;
+
+typedef struct Walk Walk;
+struct Walk {
+    Orders *orders;
+    IndexTab *tab;
+    uint32_t n_visits;
+    uint32_t k; /* operands: the axis k */
+    Wish made;  /* of a stored value: the axis in which it comes out */
+    void (*end)(Walk *walk, NodeId id, const IndexId *coords);
+};
+
+static void wish_for(Wish *wish, uint32_t axis_plus_1) {
+    if (!axis_plus_1 || (wish->axis && wish->axis != axis_plus_1)) wish->is_contested = true;
+    wish->axis = (uint8_t)axis_plus_1;
+}
+
+static bool has_agreed(Wish wish) {
+    return wish.axis && !wish.is_contested;
+}
+
+/* Elements that one wide access holds. */
+static uint32_t access_elems(const Node *node) {
+    return ACCESS_BYTES / dtype_bytes(node->dtype);
+}
+
+static bool is_stored(const Orders *o, NodeId id) {
+    return node_has(o->stored.values, id, o->stored.stored) || graph_is_bound(o->graph, id);
+}
+
+/* Whether the order of the value's axes is the plan's to choose. */
+static bool is_temporary(const Orders *o, NodeId id) {
+    return is_stored(o, id) && !graph_is_bound(o->graph, id) && !graph_is_update(o->graph, id) &&
+           !node_has(o->stored.values, id, o->stored.output) &&
+           !node_has(o->stored.values, id, o->stored.prepared);
+}
+
+static void walk_down(Walk *w, NodeId id, const IndexId *coords);
+
+static void walk_view(Walk *w, const Node *node, const IndexId *coords) {
+    const Graph *graph = w->orders->graph;
+    DimTab *dims = graph->dims;
+    IndexId below[MAX_RANK];
+    if (indexmap_can_pull(node->op)) {
+        indexmap_pull(w->tab, graph, node, coords, below);
+    } else if (node->op == OP_PAD) {
+        for (uint32_t k = 0; k < node->shape.rank; k++)
+            below[k] =
+                index_add_dim(w->tab, coords[k],
+                              dim_sub(dims, dim_const(dims, 0), node->attrs.per_axis->begin[k]));
+    } else {
+        return;
+    }
+    walk_down(w, node->args[0], below);
+}
+
+/* A coordinate along a reduced axis is an axis of its own. */
+static void walk_reduction(Walk *w, const Node *node, const IndexId *coords) {
+    const Shape *shape = &graph_node(w->orders->graph, node->args[0])->shape;
+    IndexId below[MAX_RANK];
+    for (uint32_t k = 0, at = 0; k < shape->rank; k++) {
+        bool is_reduced = node->attrs.axes >> k & 1;
+        below[k] =
+            is_reduced ? index_axis(w->tab, index_new_axis(w->tab, shape->dims[k])) : coords[at];
+        at += !is_reduced || node->attrs.keep;
+    }
+    walk_down(w, node->args[0], below);
+}
+
+static void walk_args(Walk *w, NodeId id, const IndexId *coords) {
+    const Graph *graph = w->orders->graph;
+    const Node *node = graph_node(graph, id);
+    OpClass cls = op_info(node->op)->cls;
+    if (cls == CLASS_VIEW) walk_view(w, node, coords);
+    if (cls == CLASS_REDUCE && index_n_axes(w->tab) + MAX_RANK <= MAX_AXES)
+        walk_reduction(w, node, coords);
+    for (uint32_t i = 0; (cls == CLASS_ELTWISE || cls == CLASS_CAST) && i < node->n_args; i++) {
+        IndexId below[MAX_RANK];
+        indexmap_broadcast(w->tab, &node->shape, coords, &graph_node(graph, node->args[i])->shape,
+                           below);
+        walk_down(w, node->args[i], below);
+    }
+}
+
+static void walk_down(Walk *w, NodeId id, const IndexId *coords) {
+    if (w->n_visits++ >= LAYOUT_ORDER_VISITS) return;
+    if (is_stored(w->orders, id) || graph_is_matmul(w->orders->graph, id))
+        w->end(w, id, coords);
+    else
+        walk_args(w, id, coords);
+}
+
+static Walk walk_new(Arena *arena, Orders *o, const Shape *shape, IndexId *coords) {
+    Walk walk = {.orders = o, .tab = indextab_new(arena, o->graph->dims)};
+    for (uint32_t k = 0; k < shape->rank; k++)
+        coords[k] = index_axis(walk.tab, index_new_axis(walk.tab, shape->dims[k]));
+    return walk;
+}
+
+/* Readers. */
+
+static void end_operand(Walk *w, NodeId id, const IndexId *coords) {
+    Orders *o = w->orders;
+    if (!is_temporary(o, id)) return;
+    const Node *node = graph_node(o->graph, id);
+    uint32_t along = 0, n_moved = 0;
+    for (uint32_t a = 0; a < node->shape.rank; a++) {
+        n_moved += index_moved_by(w->tab, coords[a]) >> w->k & 1;
+        if (index_lane_motion(w->tab, coords[a], w->k, access_elems(node)) == LANES_CONTIGUOUS)
+            along = a + 1;
+    }
+    if (n_moved == 0) return;
+    wish_for(&o->readings[id].wish, along);
+    o->readings[id].has_taps = o->readings[id].has_taps || n_moved > 1;
+}
+
+static void read_operands(Arena *arena, Orders *o, NodeId id) {
+    const Node *gemm = graph_node(o->graph, id);
+    for (uint32_t side = 0; side < 2; side++) {
+        IndexId coords[MAX_RANK];
+        const Shape *shape = &graph_node(o->graph, gemm->args[side])->shape;
+        Walk walk = walk_new(arena, o, shape, coords);
+        walk.k = shape->rank - 1 - side;
+        walk.end = end_operand;
+        walk_down(&walk, gemm->args[side], coords);
+    }
+}
+
+/* Producers. */
+
+static void end_source(Walk *w, NodeId id, const IndexId *coords) {
+    Orders *o = w->orders;
+    const Node *node = graph_node(o->graph, id);
+    if (is_stored(o, id) && !is_temporary(o, id)) return;
+    uint32_t inner = o->order[id] ? o->order[id] - 1u : node->shape.rank - 1;
+    for (uint32_t a = 0; node->shape.rank && a < index_n_axes(w->tab); a++)
+        if (index_lane_motion(w->tab, coords[inner], a, access_elems(node)) == LANES_CONTIGUOUS)
+            wish_for(&w->made, a + 1);
+}
+
+static Wish find_made(Arena *arena, Orders *o, NodeId id) {
+    IndexId coords[MAX_RANK];
+    Walk walk = walk_new(arena, o, &graph_node(o->graph, id)->shape, coords);
+    walk.end = end_source;
+    if (graph_is_matmul(o->graph, id))
+        end_source(&walk, id, coords);
+    else
+        walk_args(&walk, id, coords);
+    return walk.made;
+}
+
+/* Whether the axis gives rows of whole accesses. */
+static bool fits(const Orders *o, const Node *node, uint32_t axis) {
+    return dim_multiple(o->graph->dims, node->shape.dims[axis]) % access_elems(node) == 0;
+}
+
+static bool may_choose(Arena *arena, Orders *o, NodeId id) {
+    const Node *node = graph_node(o->graph, id);
+    Reading reading = o->readings[id];
+    bool is_view = op_info(node->op)->cls == CLASS_VIEW; /* stored for the order of its axes */
+    if (is_view || !has_agreed(reading.wish) || reading.wish.axis == node->shape.rank ||
+        !fits(o, node, reading.wish.axis - 1u))
+        return false;
+    Wish made = find_made(arena, o, id);
+    return reading.has_taps || (has_agreed(made) && made.axis == reading.wish.axis);
+}
+
+static bool is_tensor_core_gemm(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    return graph_is_matmul(graph, id) &&
+           sched_gemm_has_tensor_cores(graph_node(graph, node->args[0])->dtype,
+                                       node->attrs.precision);
+}
+
+uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored) {
+    uint32_t n = graph->nodes.n;
+    Orders o = {.graph = graph,
+                .stored = stored,
+                .readings = arena_array(arena, Reading, n),
+                .order = arena_array(arena, uint32_t, n)};
+    for (NodeId id = 0; id < n; id++)
+        if (is_tensor_core_gemm(graph, id)) read_operands(arena, &o, id);
+    for (NodeId id = 0; id < n; id++)
+        if (may_choose(arena, &o, id)) o.order[id] = o.readings[id].wish.axis;
+    return o.order;
+}
