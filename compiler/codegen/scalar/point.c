@@ -211,14 +211,28 @@ static Val from_memory(const Codegen *k, Dtype dtype, Val value) {
     return k_ne(k, value, LLVMConstNull(LLVMTypeOf(value)));
 }
 
+/* Whether each condition of `some` is one of `all`. */
+static bool has_conditions(const ScalarTab *scalars, GuardId all, GuardId some) {
+    for (; some; some = guard_get(scalars, some).next) {
+        Guard wanted = guard_get(scalars, some);
+        GuardId id = all;
+        for (; id; id = guard_get(scalars, id).next) {
+            Guard own = guard_get(scalars, id);
+            if (own.index == wanted.index && own.lo == wanted.lo && own.hi == wanted.hi) break;
+        }
+        if (!id) return false;
+    }
+    return true;
+}
+
 /* A load inside a guard and a constant outside, as of padding, in one access; NULL: it has another
- * form. */
+ * form. The load may have more conditions: where they fail, nothing reads the select. */
 static Val guarded_load(Point *point, const Scalar *select) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
     const Scalar *inside = scalar_get(scalars, select->args[0]);
     const Scalar *load = scalar_get(scalars, select->args[1]);
     bool is_guarded = inside->kind == SCALAR_INSIDE && load->kind == SCALAR_LOAD &&
-                      load->guard == inside->guard && !dtype_is_bool(load->dtype) &&
+                      has_conditions(scalars, load->guard, inside->guard) && !dtype_is_bool(load->dtype) &&
                       scalar_get(scalars, select->args[2])->kind == SCALAR_CONST;
     if (!is_guarded || !point_on_lanes(point, load->axes)) return NULL;
     uint32_t stride = point_near_stride(point, load);
