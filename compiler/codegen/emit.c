@@ -96,7 +96,7 @@ static bool is_ptx(const Target *target, CodeKind kind) {
 
 /* Finishing a unit, on any thread. */
 
-static bool verify(Unit *unit) {
+static bool verify(CodegenUnit *unit) {
     char *message = NULL;
     bool is_broken = LLVMVerifyModule(unit->k.module, LLVMReturnStatusAction, &message);
     if (is_broken) {
@@ -108,7 +108,7 @@ static bool verify(Unit *unit) {
     return !is_broken;
 }
 
-static LLVMTargetMachineRef make_machine(Unit *unit, const Target *target) {
+static LLVMTargetMachineRef make_machine(CodegenUnit *unit, const Target *target) {
     LLVMTargetRef backend;
     const char *triple = LLVMGetTarget(unit->k.module);
     call_once(&llvm_once, initialise_llvm);
@@ -118,7 +118,7 @@ static LLVMTargetMachineRef make_machine(Unit *unit, const Target *target) {
 }
 
 /* Code for a CPU. */
-static void run_machine(Unit *unit, const Target *target, CodeKind kind) {
+static void run_machine(CodegenUnit *unit, const Target *target, CodeKind kind) {
     LLVMModuleRef module = unit->k.module;
     LLVMTargetMachineRef machine = make_machine(unit, target);
     unit->broken = "";
@@ -134,13 +134,13 @@ static void run_machine(Unit *unit, const Target *target, CodeKind kind) {
     LLVMDisposeTargetMachine(machine);
 }
 
-static void print_module(Unit *unit) {
+static void print_module(CodegenUnit *unit) {
     char *text = LLVMPrintModuleToString(unit->k.module);
     unit->code = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "");
     LLVMDisposeMessage(text);
 }
 
-static void finish(Unit *unit, const BackOptions *options, CodeKind kind) {
+static void finish(CodegenUnit *unit, const BackOptions *options, CodeKind kind) {
     if (options->verify && !verify(unit)) return;
     if (kind == CODE_LLVM_IR)
         print_module(unit);
@@ -155,8 +155,8 @@ typedef struct Emission {
     Arena *arena;
     const BackOptions *options;
     CodeKind kind;
-    UnitLine *line;
-    Unit *open;              /* that functions are lowered into; or NULL */
+    UnitQueue *queue;
+    CodegenUnit *open;       /* that functions are lowered into; or NULL */
     uint32_t n_instructions; /* of the open unit */
     Text head;               /* of PTX */
     Vec(CodeBytes) pieces;   /* the results of units, each followed by a NUL */
@@ -164,8 +164,8 @@ typedef struct Emission {
 } Emission;
 
 static void emission_dispose(Emission *e) {
-    if (e->line) unit_line_dispose(e->line);
-    e->line = NULL;
+    if (e->queue) unit_queue_dispose(e->queue);
+    e->queue = NULL;
 }
 
 static void add_piece(Emission *e, const char *data, size_t n_bytes) {
@@ -174,14 +174,14 @@ static void add_piece(Emission *e, const char *data, size_t n_bytes) {
 }
 
 /* Continues a unit's failure in the caller's thread. */
-static void fail(const Emission *e, const Unit *unit) {
+static void fail(const Emission *e, const CodegenUnit *unit) {
     Escape *escape = arena_escape(e->arena);
     bool is_memory = unit->failure == ESCAPE_OUT_OF_MEMORY;
     if (is_memory && escape) longjmp(escape->jump, unit->failure);
     ice(e->arena, "%s", is_memory ? "out of memory" : unit->escape.message);
 }
 
-static bool take(void *user, Unit *unit) {
+static bool take(void *user, CodegenUnit *unit) {
     Emission *e = user;
     if (unit->failure) fail(e, unit);
     if (unit->broken)
@@ -206,13 +206,13 @@ static uint32_t count_instructions(LLVMValueRef function) {
 
 /* Opens a unit if none is open. */
 static bool open_unit(Emission *e) {
-    if (!e->open) e->open = unit_open(e->line);
+    if (!e->open) e->open = unit_open(e->queue);
     return e->open != NULL;
 }
 
 /* Closes the open unit, if any. */
 static void close_unit(Emission *e) {
-    if (e->open) unit_close(e->line);
+    if (e->open) unit_close(e->queue);
     e->open = NULL;
     e->n_instructions = 0;
 }
@@ -273,13 +273,13 @@ static bool emit_units(Emission *e, const Plan *const *plans, uint32_t n_plans) 
             embed_manifest(&e->open->k, e->options->manifest);
     }
     close_unit(e);
-    return unit_take_rest(e->line);
+    return unit_take_rest(e->queue);
 }
 
 static bool emit(Emission *e, const Plan *const *plans, uint32_t n_plans, CodeBytes *code) {
     bool has_head = is_ptx(e->options->target, e->kind);
     if (has_head) ptx_write_head(&e->head, e->options->target, has_f8_mma(plans, n_plans));
-    e->line = unit_line_new(e->arena, e->options, e->kind, finish, take, e);
+    e->queue = unit_queue_new(e->arena, e->options, e->kind, finish, take, e);
     if (!emit_units(e, plans, n_plans)) return false;
     *code = has_head ? join_ptx(e) : object_join(e->arena, e->pieces.data, e->pieces.n);
     return true;

@@ -1,4 +1,4 @@
-/* Units of code generation. A unit is an LLVM module with functions of the plans.
+/* Codegen units. A unit is an LLVM module with functions of the plans.
  *
  * The caller's thread lowers units one after the other, since lowering adds to tables of the plan.
  * Any thread finishes them, which takes most of the time: the PTX writer makes text of a unit, or
@@ -13,7 +13,7 @@
 
 #include <llvm-c/TargetMachine.h>
 
-typedef struct Unit {
+typedef struct CodegenUnit {
     Codegen k;
     Arena *scratch;           /* of lowering */
     Arena *own;               /* of finishing; its escape is `escape` */
@@ -24,26 +24,25 @@ typedef struct Unit {
     PtxText ptx;              /* the result for a GPU: declarations and functions, on `own` */
     LLVMMemoryBufferRef code; /* the result for a CPU */
     bool is_finished;
-} Unit;
+} CodegenUnit;
 
-typedef struct UnitLine UnitLine;
+typedef struct UnitQueue UnitQueue;
 
 /* Makes a result of a unit, on any thread. */
-typedef void UnitFinish(Unit *unit, const BackOptions *options, CodeKind kind);
+typedef void UnitFinish(CodegenUnit *unit, const BackOptions *options, CodeKind kind);
 /* Takes the result of a finished unit, on the caller's thread. */
-typedef bool UnitTake(void *user, Unit *unit);
+typedef bool UnitTake(void *user, CodegenUnit *unit);
 
-/* A line of units for options->n_threads threads, of which the caller's is one. */
-UnitLine *unit_line_new(Arena *arena, const BackOptions *options, CodeKind kind, UnitFinish *finish,
-                        UnitTake *take, void *user);
-/* An empty unit to lower into. Takes the oldest unit where the line is full. NULL: `take` failed.
- */
-Unit *unit_open(UnitLine *line);
+/* A queue of units for options->n_threads threads, of which the caller's is one. */
+UnitQueue *unit_queue_new(Arena *arena, const BackOptions *options, CodeKind kind,
+                          UnitFinish *finish, UnitTake *take, void *user);
+/* An empty unit to lower into. A full queue takes its oldest unit first. NULL: `take` failed. */
+CodegenUnit *unit_open(UnitQueue *queue);
 /* The unit opened last is lowered. */
-void unit_close(UnitLine *line);
+void unit_close(UnitQueue *queue);
 /* Takes the units that are left. False: `take` failed. */
-bool unit_take_rest(UnitLine *line);
+bool unit_take_rest(UnitQueue *queue);
 /* Ends the threads and frees all units, finished or not. */
-void unit_line_dispose(UnitLine *line);
+void unit_queue_dispose(UnitQueue *queue);
 
 #endif
