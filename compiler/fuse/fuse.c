@@ -95,17 +95,17 @@ static NodeFlags flag_shared(const Fuser *f) {
 /* Orders the axes of temporaries and pads their rows as their readers want. */
 static void lay_out_temps(Fuser *f) {
     NodeFlags flags = f->grouping->flags;
-    const uint32_t *inner = order_axes(f->scratch, f->graph,
-                                       (StoredValues){.values = flags,
-                                                      .stored = GROUPING_STORED,
-                                                      .output = GROUPING_OUTPUT,
-                                                      .prepared = GROUPING_CAN_PREPARE});
+    StoredValues stored = {.values = flags,
+                           .stored = GROUPING_STORED,
+                           .output = GROUPING_OUTPUT,
+                           .prepared = GROUPING_CAN_PREPARE};
+    const uint32_t *given = f->decisions ? f->decisions->inner : NULL;
+    const uint32_t *inner = order_axes(f->scratch, f->graph, stored, given);
     const DimId *pitches = pad_rows(f->scratch, f->graph, flags, GROUPING_STORED, inner);
     for (uint32_t i = 0; i < f->plan->buffers.n; i++) {
         Buffer *buffer = &f->plan->buffers.data[i];
-        if (buffer->kind != BUFFER_TEMP) continue;
         if (inner[buffer->node]) buffer_put_inside(buffer, inner[buffer->node] - 1);
-        buffer->pitch = pitches[buffer->node];
+        if (buffer->kind == BUFFER_TEMP) buffer->pitch = pitches[buffer->node];
     }
 }
 

@@ -162,7 +162,7 @@ static void read_operands(Arena *arena, Orders *o, NodeId id) {
 static void end_source(Walk *w, NodeId id, const IndexId *coords) {
     Orders *o = w->orders;
     const Node *node = graph_node(o->graph, id);
-    if (is_stored(o, id) && !is_temporary(o, id)) return;
+    if (is_stored(o, id) && !is_temporary(o, id) && !o->order[id]) return;
     uint32_t inner = o->order[id] ? o->order[id] - 1u : node->shape.rank - 1;
     for (uint32_t a = 0; node->shape.rank && a < index_n_axes(w->tab); a++)
         if (index_lane_motion(w->tab, coords[inner], a, access_elems(node)) == LANES_CONTIGUOUS)
@@ -203,7 +203,7 @@ static bool is_tensor_core_gemm(const Graph *graph, NodeId id) {
                                        node->attrs.precision);
 }
 
-uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored) {
+uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, const uint32_t *given) {
     uint32_t n = graph->nodes.n;
     Orders o = {.graph = graph,
                 .stored = stored,
@@ -211,6 +211,7 @@ uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored) {
                 .order = arena_array(arena, uint32_t, n)};
     for (NodeId id = 0; id < n; id++)
         if (is_tensor_core_gemm(graph, id)) read_operands(arena, &o, id);
+    if (given) memcpy(o.order, given, n * sizeof *given);
     for (NodeId id = 0; id < n; id++)
         if (may_choose(arena, &o, id)) o.order[id] = o.readings[id].wish.axis;
     return o.order;

@@ -22,7 +22,7 @@ typedef struct StoredValues {
 } StoredValues;
 
 /* Per node: one more than the axis that lies innermost if the value is stored as a temporary; 0:
- * row-major. */
-uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored);
+ * row-major. `given`: the same of inputs and outputs, or NULL if all of them are row-major. */
+uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, const uint32_t *given);
 
 #endif

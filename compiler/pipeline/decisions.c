@@ -22,6 +22,7 @@ Decisions *decisions_new(Arena *arena, uint32_t n) {
     Decisions *decisions = arena_array(arena, Decisions, 1);
     decisions->directives = node_flags_new(arena, n);
     decisions->side = arena_array(arena, uint16_t, n);
+    decisions->inner = arena_array(arena, uint32_t, n);
     return decisions;
 }
 
@@ -29,6 +30,7 @@ Decisions *decisions_copy(Arena *arena, const Decisions *decisions) {
     Decisions *copy = arena_copy(arena, decisions, sizeof *decisions);
     copy->directives = node_flags_copy(arena, decisions->directives);
     copy->side = arena_copy(arena, decisions->side, copy->directives.n * sizeof *copy->side);
+    copy->inner = arena_copy(arena, decisions->inner, copy->directives.n * sizeof *copy->inner);
     return copy;
 }
 
@@ -37,7 +39,8 @@ bool decisions_equal(const Decisions *a, const Decisions *b) {
     uint32_t n = a->directives.n;
     return a->by_columns == b->by_columns &&
            memcmp(a->directives.bits, b->directives.bits, n * sizeof *a->directives.bits) == 0 &&
-           memcmp(a->side, b->side, n * sizeof *a->side) == 0;
+           memcmp(a->side, b->side, n * sizeof *a->side) == 0 &&
+           memcmp(a->inner, b->inner, n * sizeof *a->inner) == 0;
 }
 
 void decisions_print(const Decisions *decisions, const Graph *graph, Text *out) {

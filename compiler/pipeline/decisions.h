@@ -14,7 +14,10 @@ _Static_assert(DIRECTIVE_COUNT <= MAX_NODE_FLAGS, "a directive is a flag of a no
 
 typedef struct Decisions {
     NodeFlags directives; /* of Directive */
-    uint16_t *side;  /* per node: the side of spill cuts; DIRECTIVE_CUT applies between sides */
+    uint16_t *side; /* per node: the side of spill cuts; DIRECTIVE_CUT applies between sides */
+    /* Per node, for inputs and outputs of a part of a graph, which are temporaries of the whole:
+     * one more than the axis that lies innermost (layout/order.h); 0: row-major. */
+    uint32_t *inner;
     bool by_columns; /* values that rows or columns could compute go with columns */
 } Decisions;
 

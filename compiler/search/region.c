@@ -526,6 +526,25 @@ static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flag
     }
 }
 
+/* The storage orders of the plan's temporaries that are inputs or outputs of the subgraph. */
+static uint32_t *orders_of(const Searcher *c, const Plan *plan, const Subgraph *subgraph) {
+    uint32_t n = subgraph->graph->nodes.n;
+    uint32_t *inner = arena_array(c->scratch, uint32_t, n);
+    uint32_t *of_node = arena_array(c->scratch, uint32_t, c->graph->nodes.n);
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_TEMP)
+            of_node[plan->buffers.data[i].node] = plan->buffers.data[i].inner;
+    for (uint32_t i = 0; i < subgraph->graph->inputs.n; i++) {
+        NodeId id = subgraph->graph->inputs.data[i].node;
+        inner[id] = of_node[subgraph->of[id]];
+    }
+    for (uint32_t i = 0; i < subgraph->graph->outputs.n; i++) {
+        NodeId id = subgraph->graph->outputs.data[i].node;
+        inner[id] = of_node[subgraph->of[id]];
+    }
+    return inner;
+}
+
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
                         bool has_gemm_slices, Region *region) {
     const Graph *graph = c->graph;
@@ -548,6 +567,7 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
         region->flags.bits[id] = d.flags.bits[of];
         if (may_place(graph, of)) node_add(region->flags, id, REGION_MAY_PLACE);
     }
+    region->inner = orders_of(c, plan, &region->subgraph);
     flag_broadcast(c, region->subgraph.graph, region->flags);
     return true;
 }

@@ -101,6 +101,7 @@ static VecU32 key_of(const Searcher *c, const Region *region, const Decisions *d
     put_bytes(&w, region->flags.bits, n * sizeof *region->flags.bits);
     put_bytes(&w, decisions->directives.bits, n * sizeof *decisions->directives.bits);
     put_bytes(&w, decisions->side, n * sizeof *decisions->side);
+    put_bytes(&w, decisions->inner, n * sizeof *decisions->inner);
     return key;
 }
 

@@ -11,6 +11,7 @@
 #include "plan/must.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Candidates. */
 
@@ -313,6 +314,7 @@ static bool improve_once(const Searcher *c, const Region *region, Decisions **de
 static bool take_candidates(Searcher *c, const Region *region) {
     Decisions *decisions = decisions_new(c->arena, region->subgraph.graph->nodes.n);
     decisions->by_columns = c->decisions->by_columns;
+    memcpy(decisions->inner, region->inner, region->flags.n * sizeof *region->inner);
     copy_decisions(decisions, c->decisions, &region->subgraph, false);
     if (!improve_once(c, region, &decisions)) return false;
     copy_decisions(c->decisions, decisions, &region->subgraph, true);

@@ -75,6 +75,7 @@ _Static_assert(REGION_FLAG_COUNT <= MAX_NODE_FLAGS, "a region's flag is a flag o
 typedef struct Region {
     Subgraph subgraph;
     NodeFlags flags; /* of RegionFlag */
+    uint32_t *inner; /* see Decisions */
     bool has_gemm_slices;
 } Region;
 

@@ -38,26 +38,38 @@ static uint32_t n_windows(const Plan *plan) {
     return n;
 }
 
-/* Values of [32, 64, 28, 28] come out with the channels innermost, so that each convolution after
- * the first reads windows by the copy engine and each value is stored once. */
-static const char net[] = "graph g(x: bf16[32, 64, 28, 28]) -> (y: bf16[32, 64, 14, 14]) {\n" PARAMS
-                          "  a = relu(conv2d(x, w, padding=1) * s + t)\n"
-                          "  b = relu(conv2d(a, w, padding=1) * s + t)\n"
-                          "  c = relu(conv2d(b, w, padding=1) * s + t + a)\n"
-                          "  p = max_pool2d(c, 3, stride=2, padding=1)\n"
-                          "  d = relu(conv2d(p, v) + t)\n"
-                          "  y = relu(conv2d(d, w, padding=1) + t)\n}\n";
+/* Values come out with the channels innermost, so that each convolution after the first reads
+ * windows by the copy engine and each value is stored once. */
+#define NET(batch)                                                                           \
+    "graph g(x: bf16[" batch ", 64, 28, 28]) -> (y: bf16[" batch ", 64, 14, 14]) {\n" PARAMS \
+    "  a = relu(conv2d(x, w, padding=1) * s + t)\n"                                          \
+    "  b = relu(conv2d(a, w, padding=1) * s + t)\n"                                          \
+    "  c = relu(conv2d(b, w, padding=1) * s + t + a)\n"                                      \
+    "  p = max_pool2d(c, 3, stride=2, padding=1)\n"                                          \
+    "  d = relu(conv2d(p, v) + t)\n"                                                         \
+    "  y = relu(conv2d(d, w, padding=1) + t)\n}\n"
+static const char net[] = NET("32"), one_image[] = NET("1");
 
-Test(order, channels_of_convolutions_lie_innermost) {
+static void expect_inner_channels(const char *source) {
     static const char *const names[] = {"a", "b", "p", "d"};
     Arena *arena = arena_new(NULL);
-    Plan *plan = plan_of(arena, net, false, TARGET_SM_90A);
+    Plan *plan = plan_of(arena, source, false, TARGET_SM_90A);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         cr_expect_eq(temp_of(plan, names[i])->inner, 2, "%s", names[i]);
     cr_expect_geq(n_windows(plan), 3);
     cr_expect_leq(plan->kernels.n - plan_n_init(plan), 7, "six ops and the copy of x: %u",
                   plan->kernels.n - plan_n_init(plan));
     arena_free(arena);
+}
+
+Test(order, channels_of_convolutions_lie_innermost) {
+    expect_inner_channels(net);
+}
+
+/* Search prices parts of the graph, whose inputs and outputs lie as the whole plan has them. With
+ * rows of the image innermost, copies of windows would look cheaper. */
+Test(order, parts_have_the_orders_of_the_whole) {
+    expect_inner_channels(one_image);
 }
 
 Test(order, a_kernel_without_products_loops_in_the_order_that_it_stores) {

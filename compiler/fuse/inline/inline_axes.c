@@ -16,19 +16,20 @@ static uint32_t find_parallel(const Group *group, const Shape *shape, uint32_t a
     return MAX_RANK;
 }
 
-/* The domain's axis that lies innermost in the group's first temporary; MAX_RANK: no axis in
- * particular. */
+/* The domain's axis that lies innermost in the first result that is not row-major; MAX_RANK: all
+ * of them are. */
 static uint32_t find_inner(const InlineInput *input, const Group *group) {
     const FormInfo *form = form_info(group_form(input->graph, group));
     bool has_places = form->multiplies || form->weighs || form->each_point || form->divides;
     for (uint32_t i = 0; i < group->targets.n && !has_places; i++) {
         StoreTarget target = group->targets.data[i];
         const Shape *shape = &graph_node(input->graph, target.node)->shape;
-        if (target.output != OUTPUT_NONE) continue;
         NodeId held = target.piece ? target.whole : target.node;
-        const Buffer *buffer = &input->buffers[input->buffer_of_node[held]];
-        if (!buffer->inner || span_of(input->graph, group, shape) == SPAN_NONE) return MAX_RANK;
-        return find_parallel(group, shape, buffer->inner - 1);
+        uint32_t to = target.output == OUTPUT_NONE ? input->buffer_of_node[held]
+                                                   : input->buffer_of_output[target.output];
+        uint32_t inner = input->buffers[to].inner;
+        if (inner && span_of(input->graph, group, shape) != SPAN_NONE)
+            return find_parallel(group, shape, inner - 1);
     }
     return MAX_RANK;
 }

@@ -10,9 +10,9 @@ typedef struct AxisPlan {
     bool joins[MAX_RANK];    /* loop `at` of the order is one with the next loop of its kind */
 } AxisPlan;
 
-/* Separate loops in the order of the domain, or in the order in which the group's first temporary
- * lies in memory: neighbours along the innermost parallel loop are then stored side by side. The
- * axes of matmuls have their places, as the points of a scan and of segments have. */
+/* Separate loops in the order of the domain, or in that of the first result that is not row-major
+ * in memory: neighbours along the innermost parallel loop are then stored side by side. The axes of
+ * matmuls have their places, as the points of a scan and of segments have. */
 AxisPlan inline_order_axes(const InlineInput *input, const Group *group);
 /* The next loop that is reduced, or parallel, as loop `at` is; MAX_RANK: there is none. */
 uint32_t inline_next_of_kind(const Group *group, const AxisPlan *plan, uint32_t at);
