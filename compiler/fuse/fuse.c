@@ -92,20 +92,23 @@ static NodeFlags flag_shared(const Fuser *f) {
     return shared;
 }
 
-/* Orders the axes of temporaries and pads their rows as their readers want. */
-static void lay_out_temps(Fuser *f) {
+/* Orders the axes of temporaries as their readers want, and pads rows for tile copies. */
+static void lay_out_temps(Fuser *f, FuseOptions options) {
     NodeFlags flags = f->grouping->flags;
     StoredValues stored = {.values = flags,
                            .stored = GROUPING_STORED,
                            .output = GROUPING_OUTPUT,
                            .prepared = GROUPING_CAN_PREPARE};
-    const uint32_t *given = f->decisions ? f->decisions->inner : NULL;
-    const uint32_t *inner = order_axes(f->scratch, f->graph, stored, given);
-    const DimId *pitches = pad_rows(f->scratch, f->graph, flags, GROUPING_STORED, inner);
+    OrderOptions order = {.off = options.off,
+                          .has_cores = options.has_cores,
+                          .given = f->decisions ? f->decisions->inner : NULL};
+    const uint32_t *inner = order_axes(f->scratch, f->graph, stored, order);
+    const DimId *pitches = NULL;
+    if (options.pads_rows) pitches = pad_rows(f->scratch, f->graph, flags, GROUPING_STORED, inner);
     for (uint32_t i = 0; i < f->plan->buffers.n; i++) {
         Buffer *buffer = &f->plan->buffers.data[i];
         if (inner[buffer->node]) buffer_put_inside(buffer, inner[buffer->node] - 1);
-        if (buffer->kind == BUFFER_TEMP) buffer->pitch = pitches[buffer->node];
+        if (pitches && buffer->kind == BUFFER_TEMP) buffer->pitch = pitches[buffer->node];
     }
 }
 
@@ -401,7 +404,7 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
 
 /* Options that follow from the target. */
 static FuseOptions fuse_options_for(const Target *target) {
-    return (FuseOptions){.lays_out = target->has->tile_copies,
+    return (FuseOptions){.pads_rows = target->has->tile_copies,
                          .has_im2col = target->has_wgmma,
                          .has_f8_mma = target->f8_ptx_version != NULL,
                          .has_cores = target->has->cores};
@@ -437,7 +440,7 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
     make_buffers(&f);
-    if (options.lays_out) lay_out_temps(&f);
+    lay_out_temps(&f, options);
     failure->is_reported = options.may_hold && !options.may_hold(plan, diags);
     if (failure->is_reported || !compose_all(&f, failure)) return NULL;
     make_edges(&f);

@@ -11,7 +11,7 @@
 
 typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */
-    bool lays_out;   /* orders and pads temporaries that matmuls read: see order.h and pad.h */
+    bool pads_rows;  /* pads rows of temporaries that matmuls read: see pad.h */
     bool has_im2col; /* the copy engine can fetch im2col rows from the image: im2col.h */
     bool has_f8_mma; /* tensor cores for 8-bit floats */
     bool has_traces; /* kernels have traces */

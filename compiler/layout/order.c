@@ -203,15 +203,17 @@ static bool is_tensor_core_gemm(const Graph *graph, NodeId id) {
                                        node->attrs.precision);
 }
 
-uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, const uint32_t *given) {
+uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, OrderOptions options) {
     uint32_t n = graph->nodes.n;
     Orders o = {.graph = graph,
                 .stored = stored,
                 .readings = arena_array(arena, Reading, n),
                 .order = arena_array(arena, uint32_t, n)};
+    if (options.off) return o.order;
     for (NodeId id = 0; id < n; id++)
-        if (is_tensor_core_gemm(graph, id)) read_operands(arena, &o, id);
-    if (given) memcpy(o.order, given, n * sizeof *given);
+        if (options.has_cores ? graph_is_matmul(graph, id) : is_tensor_core_gemm(graph, id))
+            read_operands(arena, &o, id);
+    if (options.given) memcpy(o.order, options.given, n * sizeof *o.order);
     for (NodeId id = 0; id < n; id++)
         if (may_choose(arena, &o, id)) o.order[id] = o.readings[id].wish.axis;
     return o.order;

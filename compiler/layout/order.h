@@ -21,8 +21,14 @@ typedef struct StoredValues {
     unsigned output, prepared;
 } StoredValues;
 
+typedef struct OrderOptions {
+    bool off;       /* all temporaries are row-major */
+    bool has_cores; /* a CPU, which packs the operands of any GEMM; else only tensor cores count */
+    const uint32_t *given; /* per node: the result for inputs and outputs; NULL: all row-major */
+} OrderOptions;
+
 /* Per node: one more than the axis that lies innermost if the value is stored as a temporary; 0:
- * row-major. `given`: the same of inputs and outputs, or NULL if all of them are row-major. */
-uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, const uint32_t *given);
+ * row-major. */
+uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, OrderOptions options);
 
 #endif

@@ -86,6 +86,19 @@ Test(order, a_kernel_without_products_loops_in_the_order_that_it_stores) {
     arena_free(arena);
 }
 
+/* A CPU packs windows along k, and stores of vectors along n. */
+Test(order, cpus_want_the_same) {
+    Arena *arena = arena_new(NULL);
+    Plan *plan = plan_of(arena,
+                         "graph g(x: f32[1, 64, 28, 28]) -> (y: f32[1, 64, 28, 28]) {\n"
+                         "  param w: f32[64, 64, 3, 3]\n  param v: f32[64, 64, 1, 1]\n"
+                         "  a = relu(conv2d(x, v))\n  h = relu(conv2d(a, w, padding=1))\n"
+                         "  y = relu(conv2d(h, v) + a)\n}\n",
+                         false, TARGET_CPU);
+    cr_expect_eq(temp_of(plan, "h")->inner, 2);
+    arena_free(arena);
+}
+
 typedef struct Kept {
     const char *what, *source;
 } Kept;

@@ -232,7 +232,8 @@ static Val guarded_load(Point *point, const Scalar *select) {
     const Scalar *inside = scalar_get(scalars, select->args[0]);
     const Scalar *load = scalar_get(scalars, select->args[1]);
     bool is_guarded = inside->kind == SCALAR_INSIDE && load->kind == SCALAR_LOAD &&
-                      has_conditions(scalars, load->guard, inside->guard) && !dtype_is_bool(load->dtype) &&
+                      has_conditions(scalars, load->guard, inside->guard) &&
+                      !dtype_is_bool(load->dtype) &&
                       scalar_get(scalars, select->args[2])->kind == SCALAR_CONST;
     if (!is_guarded || !point_on_lanes(point, load->axes)) return NULL;
     uint32_t stride = point_near_stride(point, load);
