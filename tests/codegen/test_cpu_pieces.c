@@ -169,6 +169,13 @@ Test(cpu_pieces, constants_outside_of_a_guard, .timeout = 120) {
 }
 
 /* Scans around the lengths of runs, groups and tiles. */
+/* One lane is stored at a place that does not move with the lanes. */
+Test(cpu_pieces, a_guard_of_one_lane, .timeout = 120) {
+    check_format("graph g(x: f32[37]) -> (y: f32[41]) {\n"
+                 "  p = pad(x, low=[0], high=[1], value=2.0)\n"
+                 "  y = concat([p[2:0:-1], p, p[1:2]], axis=0)\n}\n");
+}
+
 Test(cpu_pieces, scans_of_each_level, .timeout = 120) {
     static const int lengths[] = {1, 2, 16, 17, 255, 256, 257, 4096, 4097};
     for (int i = 0; i < 9; i++) {

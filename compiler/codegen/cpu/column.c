@@ -93,7 +93,7 @@ static void element_step(void *user, Val at, Val mask) {
         const CpuArray *chains = chains_at(column, 0, i);
         Acc acc = acc_element(&point, reduce);
         Val chain = k_add(column->lower->k, column->row_chain, at);
-        Acc before = cpu_array_load(lower, chains, chain, column->lanes);
+        Acc before = cpu_array_update(lower, chains, chain, column->lanes, reduce);
         acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
     }
@@ -147,8 +147,9 @@ static void join_step(void *user, Val at, Val mask) {
         const CpuArray *chains = chains_at(column, column->level, i);
         Val chain = k_add(column->lower->k, column->row_chain, at);
         Acc partial = join_chains(column, column->level - 1, i, at);
-        Acc before = cpu_array_load(lower, chains, chain, column->lanes);
-        Acc acc = acc_combine(lower, reduce_at(column, i), before, partial);
+        const Reduce *reduce = reduce_at(column, i);
+        Acc before = cpu_array_update(lower, chains, chain, column->lanes, reduce);
+        Acc acc = acc_combine(lower, reduce, before, partial);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
     }
 }

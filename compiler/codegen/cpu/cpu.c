@@ -133,6 +133,15 @@ Acc cpu_array_load(const Lower *lower, const CpuArray *array, Val at, uint32_t l
     return acc;
 }
 
+Acc cpu_array_update(const Lower *lower, const CpuArray *array, Val at, uint32_t lanes,
+                     const Reduce *reduce) {
+    Acc acc = cpu_array_load(lower, array, at, lanes);
+    if (acc_is_ordered(lower, reduce)) return acc;
+    acc.value = k_freeze(lower->k, acc.value);
+    if (acc.index) acc.index = k_freeze(lower->k, acc.index);
+    return acc;
+}
+
 void cpu_array_store(const Lower *lower, const CpuArray *array, Val at, Acc acc, uint32_t lanes) {
     store_lanes(lower, array->dtype, array->values, at, acc.value, lanes);
     if (array->indices) store_lanes(lower, DT_I32, array->indices, at, acc.index, lanes);

@@ -74,7 +74,7 @@ static void row_step(void *user, Val at, Val mask) {
         Acc acc = acc_element(&point, reduce);
         if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
         Val chain = cpu_modulo(lower, at, row->order.n_chains);
-        Acc before = cpu_array_load(lower, chains_at(row, 0, i), chain, row->lanes);
+        Acc before = cpu_array_update(lower, chains_at(row, 0, i), chain, row->lanes, reduce);
         acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains_at(row, 0, i), chain, acc, row->lanes);
     }

@@ -208,6 +208,11 @@ static inline Val k_index_cast(const Codegen *k, Val value, LLVMTypeRef type) {
     return LLVMBuildIntCast2(k->builder, value, type, 1, "");
 }
 
+/* The value, of which LLVM no longer knows where it comes from. */
+static inline Val k_freeze(const Codegen *k, Val value) {
+    return LLVMBuildFreeze(k->builder, value, "");
+}
+
 /* Vectors and structs. */
 
 static inline Val k_extract_at(const Codegen *k, Val vector, Val at) {

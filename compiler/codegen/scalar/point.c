@@ -462,8 +462,8 @@ static void store_lanes(Point *point, const Store *store, uint32_t arg, Val valu
     }
 }
 
-/* Stores the lanes whose guard holds. If all lanes hold, which is tested, one plain vector access
- * stores them. */
+/* GPU: stores the lanes whose guard holds. If all lanes hold, which is tested, one plain vector
+ * access stores them. */
 static void store_inside(Point *point, const Store *store, uint32_t arg, Val value, Val inside) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
@@ -471,8 +471,7 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     Point some = *point;
     some.mask = and_opt(k, point->mask, inside);
     If rest = {NULL};
-    if (!k->target->has->cores && !point->mask &&
-        point_motion(point, store->address) == LANES_CONTIGUOUS) {
+    if (!point->mask && point_motion(point, store->address) == LANES_CONTIGUOUS) {
         Val all = k_intrinsic_of(k, "llvm.vector.reduce.and", &type, 1, &inside, 1);
         If whole = if_begin(k, all);
         store_lanes(point, store, arg, value);
@@ -483,11 +482,56 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     if (rest.after) if_end(k, &rest);
 }
 
+/* Stores the lanes inside, of which there is one: those of a whole vector without a mask. */
+static void store_some(Point *point, const Store *store, uint32_t arg, Val lanes) {
+    Codegen *k = point->lower->k;
+    Dtype dtype = point->lower->plan->buffers.data[store->buffer].dtype;
+    LLVMTypeRef type = LLVMTypeOf(lanes);
+    Val value = to_memory(k, dtype, point_lanes(point, store->value), point->lanes);
+    Val all = k_intrinsic_of(k, "llvm.vector.reduce.and", &type, 1, &lanes, 1);
+    Point whole = point_inside(point), part = point_inside(point);
+    whole.mask = NULL;
+    part.mask = lanes;
+    If is_whole = if_begin(k, all);
+    store_lanes(&whole, store, arg, value);
+    if_end(k, &is_whole);
+    If is_part = if_begin(k, k_not(k, all));
+    store_lanes(&part, store, arg, value);
+    if_end(k, &is_part);
+}
+
+/* A CPU computes the values that only this store needs where a lane is inside. */
+static void store_on_core(Point *point, const Store *store) {
+    Lower *lower = point->lower;
+    Codegen *k = lower->k;
+    uint32_t arg = lower_arg(lower, store->buffer);
+    Val of_lanes = NULL, same = point_guard_split(point, store->guard, &of_lanes);
+    If within = if_begin(k, same);
+    Point own = point_inside(point);
+    if (of_lanes && lower->pointers[arg]) {
+        LLVMTypeRef type = LLVMTypeOf(of_lanes);
+        Val lanes = and_opt(k, point->mask, of_lanes);
+        Val any = k_intrinsic_of(k, "llvm.vector.reduce.or", &type, 1, &lanes, 1);
+        If some = if_begin(k, any);
+        store_some(&own, store, arg, lanes);
+        if_end(k, &some);
+    } else {
+        Store all = *store;
+        all.guard = GUARD_NONE;
+        point_store(&own, &all);
+    }
+    if_end(k, &within);
+}
+
 /* A guard that is uniform over the lanes becomes a branch. Values that only this store needs are
  * computed inside it. */
 static void store_guarded(Point *point, const Store *store) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
+    if (k->target->has->cores) {
+        store_on_core(point, store);
+        return;
+    }
     uint32_t arg = lower_arg(lower, store->buffer);
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
     Val inside = point_guard(point, store->guard);

@@ -157,9 +157,33 @@ static bool is_guard_uniform(const Point *point, const Guard *g) {
            index_is_multiple(tab, hi, axis, lanes);
 }
 
-Val point_guard_range(Point *point, const Guard *g) {
+/* The guard of a quotient as a guard of its dividend: x / d is in [lo, hi) if x is in [lo * d,
+ * hi * d), as no x is negative. A CPU divides the lanes one by one. */
+static Guard without_quotient(const Point *point, const Guard *g) {
+    const Lower *lower = point->lower;
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, g->index);
+    if (!lower->k->target->has->cores || expr.n_terms != 1 ||
+        !dim_equals_const(dims, expr.terms[0].coefficient, 1))
+        return *g;
+    IndexAtom atom = index_atom(tab, expr.terms[0].atom);
+    if (atom.kind != ATOM_DIV) return *g;
+    DimId lo = dim_sub(dims, g->lo, expr.offset), hi = dim_sub(dims, g->hi, expr.offset);
+    Guard own = *g;
+    own.index = atom.operand;
+    own.lo = dim_mul(dims, lo, atom.divisor);
+    own.hi = dim_mul(dims, hi, atom.divisor);
+    bool fits = own.lo != DIM_NONE && own.hi != DIM_NONE && dim_hi(dims, own.lo) <= INT32_MAX &&
+                dim_hi(dims, own.hi) <= INT32_MAX;
+    return fits ? own : *g;
+}
+
+Val point_guard_range(Point *point, const Guard *guard) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
+    Guard of_dividend = without_quotient(point, guard);
+    const Guard *g = &of_dividend;
     uint32_t lanes = is_guard_uniform(point, g) ? 1 : point->lanes;
     Val index = point_index_at(point, g->index, lanes > 1);
     Val lo = k_splat(k, lower_dim(lower, g->lo), lanes);
@@ -197,6 +221,25 @@ bool point_guard_is_known(const Point *point, const Guard *g, bool *holds) {
     if (!point_cut_of(kernel, *g, piece->axis, &lo, &hi)) return false;
     *holds = lo <= piece->lo && end <= hi;
     return *holds || end <= lo || hi <= piece->lo;
+}
+
+Val point_guard_split(Point *point, GuardId guard, Val *of_lanes) {
+    const Lower *lower = point->lower;
+    const ScalarTab *scalars = lower->kernel->scalars;
+    Val same = NULL;
+    *of_lanes = NULL;
+    for (; guard; guard = guard_get(scalars, guard).next) {
+        Guard g = guard_get(scalars, guard);
+        bool holds;
+        if (point_guard_is_known(point, &g, &holds)) {
+            if (holds) continue;
+            *of_lanes = NULL;
+            return LLVMConstInt(lower->k->i1, 0, 0);
+        }
+        Val own = point_guard_range(point, &g), *part = k_is_vector(own) ? of_lanes : &same;
+        *part = *part ? k_and(lower->k, *part, own) : own;
+    }
+    return same;
 }
 
 Val point_guard(Point *point, GuardId guard) {
