@@ -176,12 +176,15 @@ static void expect_plan(Expecting *e, const Plan *plan, const PlanCost *cost) {
 static fusec_status expect(Driver *driver, void *user) {
     Expecting *e = user;
     const Card *card = e->card ? e->card : card_of_target(driver->options.target);
+    Card cores = *card;
+    if (!e->card && card->has->cores)
+        cores = card_with_processors(card, frt_program_n_threads(e->exec->program));
     const int64_t *dims = cost_dims(driver->arena, driver->module->dims, driver->options.dims);
     uint32_t n, n_launches = 0, first = driver_planned(driver, (uint32_t)e->exec->graph, &n);
     for (uint32_t i = first; i < first + n; i++) n_launches += 2 * driver->plans[i]->launches.n;
     e->launches = arena_array(e->page->cli->arena, CliExpected, n_launches);
     for (uint32_t i = first; i < first + n; i++) {
-        const PlanCost *cost = cost_plan(driver->arena, driver->plans[i], card, dims);
+        const PlanCost *cost = cost_plan(driver->arena, driver->plans[i], &cores, dims);
         expect_plan(e, driver->plans[i], cost);
         if (driver_is_repeated(driver, i)) expect_plan(e, driver->plans[i], cost);
     }

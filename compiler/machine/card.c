@@ -44,6 +44,18 @@ const Card *card_by_device(const char *name) {
     return NULL;
 }
 
+Card card_with_processors(const Card *card, double n) {
+    Card of = *card;
+    double share = n / card->n_processors;
+    of.n_processors = n;
+    of.dram_gbs *= share;
+    of.cache_gbs *= share;
+    if (n > 1) return of;
+    of.launch_us = of.next_us;
+    of.fill_us = 0;
+    return of;
+}
+
 const Card *card_of_target(const Target *target) {
     static const CardId priced[TARGET_COUNT] = {
 #define TARGET(sym, name, device, own, card, ...) [TARGET_##sym] = CARD_##card,

@@ -37,6 +37,9 @@ typedef struct Card {
 const Card *card_get(CardId id);
 /* NULL when no card has this name. */
 const Card *card_by_name(const char *name);
+/* A CPU's card with as many cores as a program has threads. Rates are in proportion; one core alone
+ * wakes no other for a launch. */
+Card card_with_processors(const Card *card, double n);
 /* The card whose device has this name in the driver; NULL: unknown. */
 const Card *card_by_device(const char *name);
 /* The card of the cost model when the options name none. */

@@ -1,4 +1,6 @@
 /* The rows of machine/tuning.def: names, dates and files. Run from the repository's root. */
+#include "machine/card.h"
+
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -73,4 +75,15 @@ Test(tuning, meanings_are_sentences) {
                   rows[i].symbol);
         cr_expect(!strchr(meaning, '|') && rows[i].machine[0], "%s", rows[i].symbol);
     }
+}
+
+/* A program of one thread has half of the rates of two cores, and wakes no other. */
+Test(cards, cores_are_as_many_as_threads) {
+    const Card *two = card_get(CARD_CPU);
+    Card one = card_with_processors(two, 1), four = card_with_processors(two, 4);
+    cr_expect_eq(one.dram_gbs, two->dram_gbs / 2);
+    cr_expect_eq(one.cache_gbs, two->cache_gbs / 2);
+    cr_expect(one.fill_us == 0 && one.launch_us < two->launch_us);
+    cr_expect(four.n_processors == 4 && four.dram_gbs == two->dram_gbs * 2);
+    cr_expect_eq(four.launch_us, two->launch_us);
 }

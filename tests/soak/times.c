@@ -23,10 +23,13 @@ typedef struct Times {
     double log_sum; /* of unfused over fused */
 } Times;
 
-/* What the cost model says of a plan at these dims, for the CPU's card. */
-static double predicted_us(const Compiled *compiled, uint32_t graph, const int64_t *dims) {
+/* What the cost model says of a plan at these dims, for as many cores as there are threads. */
+static double predicted_us(const Times *times, const Compiled *compiled, uint32_t graph,
+                           const int64_t *dims) {
     Arena *arena = arena_new(NULL);
-    double us = cost_us(arena, compiled->driver.plans[graph], card_get(CARD_CPU), dims);
+    Card card = *card_get(CARD_CPU);
+    if (times->n_threads > 0) card = card_with_processors(&card, times->n_threads);
+    double us = cost_us(arena, compiled->driver.plans[graph], &card, dims);
     arena_free(arena);
     return us;
 }
@@ -39,7 +42,7 @@ static void print_row(Times *times, const char *label, const Pair *pair, const P
     const Compiled *sides[] = {&pair->fused, &pair->exposed};
     double measured[] = {t->fused_us, t->unfused_us}, predicted[2];
     for (int i = 0; i < 2; i++) {
-        predicted[i] = predicted_us(sides[i], pair->graph, pair->symbol_values);
+        predicted[i] = predicted_us(times, sides[i], pair->graph, pair->symbol_values);
         if (predicted[i] < 2 * measured[i] && measured[i] < 2 * predicted[i]) times->n_predicted++;
     }
     if (is_slower(t) || times->is_verbose)
