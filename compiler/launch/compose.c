@@ -77,6 +77,19 @@ static uint32_t *count_users(Arena *arena, const Plan *plan) {
     return n_users;
 }
 
+static EdgesOf list_edges(Arena *arena, const Plan *plan) {
+    uint32_t n_nodes = plan->graph->nodes.n, n = plan->edges.n;
+    EdgesOf edges = {0};
+    if (!n) return edges;
+    edges.first = arena_array(arena, uint32_t, n_nodes + (size_t)2);
+    edges.of = arena_array(arena, uint32_t, n);
+    uint32_t *next = edges.first + 1; /* the end of a node's edges so far, the first at the end */
+    for (uint32_t e = 0; e < n; e++) next[plan->edges.data[e].producer + 1]++;
+    for (uint32_t id = 0; id < n_nodes; id++) next[id + 1] += next[id];
+    for (uint32_t e = 0; e < n; e++) edges.of[next[plan->edges.data[e].producer]++] = e;
+    return edges;
+}
+
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     static const LaunchRules *const table[] = {
 #define LAUNCH_MODE(sym, name, ...) &launch_rules_##name,
@@ -88,7 +101,11 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
                   .plan = plan,
                   .target = p->target,
                   .points = cost_points(p->arena, plan->graph->dims, p->target->has)};
-    if (modes & LAUNCH_MODES_IN_BLOCKS) c.n_users = count_users(p->scratch, plan);
+    if (modes & LAUNCH_MODES_IN_BLOCKS) {
+        c.n_users = count_users(p->scratch, plan);
+        c.edges_of = list_edges(p->scratch, plan);
+        c.placed = arena_copy(p->scratch, plan->buffers.data, plan->buffers.n * sizeof *c.placed);
+    }
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         const LaunchRules *rules = table[i];
         bool is_for_target = p->target->has->launches || rules->has_cpu;

@@ -448,7 +448,7 @@ static void note_slower(const Composer *c, uint32_t launch, uint32_t next) {
     pair.kernels.data = kernels;
     both.first = 0;
     both.n++;
-    launch_set_passed_edges(c->plan, &pair, &both, both.n, EDGE_STORED, REASON_SLOWER);
+    launch_set_passed_edges(c, c->plan, &pair, &both, both.n, EDGE_STORED, REASON_SLOWER);
 }
 
 static void note_stores(const Composer *c, Stored *stored, uint32_t launch) {

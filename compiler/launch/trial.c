@@ -38,9 +38,7 @@ static Trial begin(const Composer *c, const LaunchRules *rules, uint32_t launch)
     memset(&t.apart.kernels, 0, sizeof t.apart.kernels);
     memset(&t.apart.launches, 0, sizeof t.apart.launches);
     t.together = t.apart;
-    if (rules->sets_space)
-        t.together.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
-                                             c->plan->buffers.n * sizeof *t.together.buffers.data);
+    if (rules->sets_space) t.together.buffers.data = c->placed;
     for (uint32_t i = t.n_context; i > 0; i--) push_both(c, &t, launch - i);
     push_both(c, &t, launch);
     t.launches[t.n_launches++] = launch;
@@ -140,19 +138,19 @@ bool trial_is_asked_to_pass(const Trial *t, uint32_t n, uint32_t reader) {
 
 /* Applying the result. */
 
-void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch, uint32_t n,
-                             EdgeVerdict verdict, ReasonId reason) {
+void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, const Launch *launch,
+                             uint32_t n, EdgeVerdict verdict, ReasonId reason) {
     Launch before = *launch;
     const Kernel *reader = launch_kernel(from, launch, n - 1);
     before.n = n - 1;
-    for (uint32_t i = 0; i < reader->args.n; i++) {
+    for (uint32_t i = 0; i < reader->args.n && plan->edges.n; i++) {
         uint32_t buffer = reader->args.data[i];
-        const Buffer *passed = &plan->buffers.data[buffer];
+        NodeId passed = plan->buffers.data[buffer].node;
         if (!launch_stores_to(from, &before, buffer)) continue;
-        for (uint32_t e = 0; e < plan->edges.n; e++) {
-            Edge *edge = &plan->edges.data[e];
-            if (edge->producer != passed->node || edge->verdict != EDGE_STORED ||
-                edge->consumer == NODE_NONE || !vec_has(&reader->nodes, edge->consumer))
+        for (uint32_t e = c->edges_of.first[passed]; e < c->edges_of.first[passed + 1]; e++) {
+            Edge *edge = &plan->edges.data[c->edges_of.of[e]];
+            if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE ||
+                !vec_has(&reader->nodes, edge->consumer))
                 continue;
             edge->verdict = verdict;
             edge->reason = reason;
@@ -162,11 +160,11 @@ void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch,
 
 /* Sets the edges of a buffer that is not in global memory. A user in a `fuse never` block that does
  * not depend on the value does not read it. */
-static void set_edges_of(Plan *plan, const Buffer *buffer) {
-    for (uint32_t e = 0; e < plan->edges.n; e++) {
-        Edge *edge = &plan->edges.data[e];
+static void set_edges_of(const Composer *c, Plan *plan, NodeId of) {
+    for (uint32_t e = c->edges_of.first[of]; e < c->edges_of.first[of + 1]; e++) {
+        Edge *edge = &plan->edges.data[c->edges_of.of[e]];
         bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
-        if (!is_stored || edge->producer != buffer->node || edge->consumer == NODE_NONE ||
+        if (!is_stored || edge->consumer == NODE_NONE ||
             graph_block(plan->graph, edge->consumer, BLOCK_NEVER))
             continue;
         edge->verdict = EDGE_FUSED;
@@ -174,15 +172,15 @@ static void set_edges_of(Plan *plan, const Buffer *buffer) {
     }
 }
 
-static void mark_edges(Plan *plan, const Launch *launch) {
-    if (!launch_shares_blocks(launch)) return;
+static void mark_edges(const Composer *c, Plan *plan, const Launch *launch) {
+    if (!launch_shares_blocks(launch) || !plan->edges.n) return;
     for (uint32_t n = launch->n; n > 1; n--)
-        launch_set_passed_edges(plan, plan, launch, n, EDGE_FUSED, REASON_SAME_BLOCK);
+        launch_set_passed_edges(c, plan, plan, launch, n, EDGE_FUSED, REASON_SAME_BLOCK);
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
-            if (buffer->space != BUFFER_GLOBAL) set_edges_of(plan, buffer);
+            if (buffer->space != BUFFER_GLOBAL) set_edges_of(c, plan, buffer->node);
         }
     }
 }
@@ -215,21 +213,25 @@ static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uin
     plan->launches.n -= end - at;
 }
 
+/* Copies the spaces of the kernel's arguments. */
+static void copy_spaces(Buffer *to, const Buffer *from, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        to[kernel->args.data[i]].space = from[kernel->args.data[i]].space;
+}
+
 /* Puts the launch into `plan`, which is the composer's plan or its launches from `first` on, and
  * marks the edges that the launch fuses. Memory that the plan keeps is allocated in `arena`. */
-static void apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first) {
+static void apply(const Composer *c, const Trial *t, Arena *arena, Plan *plan, uint32_t first) {
     uint32_t begin = t->launches[0] - first, end = t->launches[t->n_launches - 1] + 1 - first;
-    join(t, scratch, plan, begin, end);
-    if (t->rules->sets_space)
-        for (uint32_t b = 0; b < plan->buffers.n; b++)
-            plan->buffers.data[b].space = t->together.buffers.data[b].space;
+    join(t, c->scratch, plan, begin, end);
     uint32_t at = t->rules->is_at_last ? end - t->n_launches : begin;
     const Launch *launch = &plan->launches.data[at];
     for (uint32_t k = 0; k < launch->n; k++) {
         Kernel *kernel = &plan->kernels.data[launch->first + k];
         kernel_set_variants(arena, kernel, kernel->variants, kernel->n_variants);
+        copy_spaces(plan->buffers.data, t->together.buffers.data, kernel);
     }
-    mark_edges(plan, launch);
+    mark_edges(c, plan, launch);
 }
 
 Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n) {
@@ -239,7 +241,7 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     if (!around.graph->fixed_kernels.n) around.edges.n = 0; /* no block needs them */
     around.edges.data =
         arena_copy(c->scratch, around.edges.data, around.edges.n * sizeof *around.edges.data);
-    if (t) apply(t, c->scratch, c->scratch, &around, first);
+    if (t) apply(c, t, c->scratch, &around, first);
     pipeline_retry(c->planning, c->arena, c->scratch, MODE_SLICES, &around, PASS_LAUNCH,
                    PASS_LAUNCH);
     return around;
@@ -300,8 +302,10 @@ TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *la
         result.is_kept = result.is_scheduled && is_kept(c, &t, &result.prices);
         if (result.is_scheduled && !result.is_kept) result.reason = REASON_SLOWER_LAUNCH;
         result.worst = t.worst;
-        if (result.is_kept) apply(&t, c->arena, c->scratch, c->plan, 0);
+        if (result.is_kept) apply(c, &t, c->arena, c->plan, 0);
     }
+    for (uint32_t k = 0; k < t.apart.kernels.n && rules->sets_space; k++)
+        copy_spaces(c->placed, c->plan->buffers.data, &t.apart.kernels.data[k]);
     arena_rewind(c->scratch, mark);
     return result;
 }

@@ -14,6 +14,12 @@
 #include "cost/compare.h"
 #include "plan/launch.h"
 
+/* The edges of the plan by their producers: edges of[first[id]] to of[first[id + 1]] read node
+ * id. */
+typedef struct EdgesOf {
+    uint32_t *first, *of;
+} EdgesOf;
+
 typedef struct Composer {
     const Planning *planning;
     Arena *arena, *scratch;
@@ -23,6 +29,10 @@ typedef struct Composer {
     /* Per buffer: the kernels that it is an argument of, in whatever launches. NULL: kernels of no
      * mode share blocks. */
     const uint32_t *n_users;
+    EdgesOf edges_of; /* if kernels of a mode share blocks and the plan has edges */
+    /* The plan's buffers as a trial places them, if kernels of a mode share blocks. Between trials
+     * they are the plan's. */
+    Buffer *placed;
     /* While launches are made only to keep `fuse must` blocks: the number of stored edges of such
      * blocks. 0: prices decide. */
     uint32_t n_broken;
@@ -116,8 +126,9 @@ void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v);
 
 /* Whether the source requires a kernel of its own for a value of the kernel. */
 bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel);
-/* Sets the edges of `plan` over which the last of the launch's first `n` kernels reads values that
- * the kernels before it store, if the values were stored. `from`: the plan with the launch. */
-void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch, uint32_t n,
-                             EdgeVerdict verdict, ReasonId reason);
+/* Sets the edges of `plan`, the composer's or a copy, over which the last of the launch's first `n`
+ * kernels reads values that the kernels before it store, if the values were stored. `from`: the
+ * plan with the launch. */
+void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, const Launch *launch,
+                             uint32_t n, EdgeVerdict verdict, ReasonId reason);
 #endif

@@ -33,11 +33,10 @@ Kernel layout_clone_gemm(Arena *arena, const Plan *plan, const Kernel *gemm) {
     return clone;
 }
 
-/* The plan with that kernel only; it may grow. */
+/* The plan with that kernel only; it may grow. Its buffers are those of the plan, and new ones lie
+ * behind them, where the plan has none. */
 static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
     Plan own = *plan;
-    own.buffers.data = arena_copy(arena, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
-    own.buffers.capacity = own.buffers.n;
     memset(&own.kernels, 0, sizeof own.kernels);
     vec_push(arena, &own.kernels, kernel);
     return own;
@@ -60,7 +59,7 @@ static bool price_both(const Planning *p, const Packing *packing, uint32_t gemm,
     for (uint32_t i = 0; i < n_requests; i++)
         if (!pack_operand(&own, 0, requests[i])) return false;
     pad_dynamic_place_copies(&laid_out, 1);
-    plan_order_init(p->scratch, &laid_out);
+    plan_move_init(p->scratch, &laid_out);
     prices->laid_out = price(p, &laid_out, points);
     return true;
 }

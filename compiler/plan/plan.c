@@ -255,13 +255,18 @@ bool kernel_arg_is_given(const Plan *plan, const Kernel *kernel, uint32_t arg) {
     return kind == BUFFER_PARAM || (kind == BUFFER_PREPARED && !kernel->is_init);
 }
 
-void plan_order_init(Arena *arena, Plan *plan) {
-    uint32_t n = 0, n_kernels = plan->kernels.n, n_of[2] = {0, 0};
+void plan_move_init(Arena *arena, Plan *plan) {
+    uint32_t n = 0, n_kernels = plan->kernels.n;
     Kernel *ordered = arena_array(arena, Kernel, n_kernels);
     for (int run = 0; run < 2; run++)
         for (uint32_t i = 0; i < n_kernels; i++)
             if (plan->kernels.data[i].is_init == (run == 0)) ordered[n++] = plan->kernels.data[i];
     for (uint32_t i = 0; i < n_kernels; i++) plan->kernels.data[i] = ordered[i];
+}
+
+void plan_order_init(Arena *arena, Plan *plan) {
+    uint32_t n_of[2] = {0, 0};
+    plan_move_init(arena, plan);
     for (uint32_t i = 0; i < plan->buffers.n; i++) {
         Buffer *buffer = &plan->buffers.data[i];
         if (buffer->kind != BUFFER_TEMP && buffer->kind != BUFFER_PREPARED) continue;

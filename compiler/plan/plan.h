@@ -160,8 +160,9 @@ uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer);
 uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape);
 /* The number of init kernels, which come first. */
 uint32_t plan_n_init(const Plan *plan);
-/* Moves init kernels to the front, keeps the order otherwise, and renumbers temporaries and
- * prepared buffers. */
+/* Moves init kernels to the front and keeps the order otherwise. */
+void plan_move_init(Arena *arena, Plan *plan);
+/* The same, and renumbers temporaries and prepared buffers. */
 void plan_order_init(Arena *arena, Plan *plan);
 /* Whether the kernel starts at values of the dims (by symbol). It does not if a run takes the other
  * version of its choice, or reads the source of the copy that the kernel makes. */
