@@ -115,13 +115,18 @@ def extent(x, axis, dtype=i32) = iota([dim(x, axis) + 1], dtype=dtype)[dim(x, ax
 # Slices of an axis by i32 index; an index outside is clamped.
 def index_select(x, axis, index) = gather(x, index, axis=axis)
 
+# The number of elements of a tensor of the shape.
+def n_elements(shape) = loop i in 0:len(shape) with n = 1 { return n * shape[i] }
+
 # The elements of the axis that `indices` names at each place: its shape is that of `x` in all other
 # axes. An index outside is clamped.
 def take_along_dim(x, indices, axis=-1) {
   k = (axis + rank(x)) % rank(x)
-  rows = reshape(x, [-1] + x.shape[k:])
-  flat = reshape(rows, [dim(rows, 0), dim(x, k), -1])
-  at = cast(reshape(indices, [dim(rows, 0), -1, dim(flat, 2)]), i64)
+  n_rows = n_elements(x.shape[:k])
+  n_columns = n_elements(x.shape[k + 1:])
+  n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
+  flat = reshape(reshape(x, [n_rows] + x.shape[k:]), [n_rows, dim(x, k), n_columns])
+  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), i64)
   n = extent(x, k, i64)
   width = extent(flat, 2, i64)
   row = iota(at.shape, axis=0, dtype=i64) * n + minimum(maximum(at, 0), n - 1)

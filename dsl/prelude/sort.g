@@ -12,7 +12,7 @@ def sort(x, axis=-1, descending=false) {
 def topk(x, k, axis=-1, largest=true) {
   a = (axis + rank(x)) % rank(x)
   is_float = dtype(x) == f32 || dtype(x) == f16 || dtype(x) == bf16 || dtype(x) == f64
-  is_short = k <= 8 && a == rank(x) - 1 && most(dim(x, a)) <= 4096
+  is_short = 1 <= k && k <= 8 && a == rank(x) - 1 && most(dim(x, a)) <= 4096
   picked = pick_largest(x, k, a) if largest && is_float && is_short else none
   order = argsort(x, axis=a, descending=largest) if picked == none else picked
   at = slice(order, begin=[0] * rank(x), shape=x.shape[:a] + [k] + x.shape[a + 1:])

@@ -172,3 +172,31 @@ Test(sort, beside_a_reduction_that_reads_it) {
     cr_expect(has_sort);
     compile_free(&p);
 }
+
+/* No element along the axis, in other axes, or among the largest: each has code on every target. */
+Test(sort, of_no_elements) {
+    static const char source[] =
+        "graph g(x: f64[0], b: f32[0, 5], c: i32[3, 0, 4], v: f32[6]) -> (y: f64[0], i: i32[0],"
+        " d: f32[0, 5], e: i32[3, 0, 4], t: f32[0], u: i32[3, 0, 4], o: i32[0, 5], z: f64[1]) {\n"
+        "  y, i = sort(x)\n  d, _ = sort(b, descending=true)\n  e, _ = sort(c, axis=0)\n"
+        "  t, _ = topk(v, 0)\n  u, _ = topk(c, 0, axis=1)\n  o = argsort(b, axis=1)\n"
+        "  z = reshape(sum(y, axis=0), [1])\n}\n";
+    float b = 0, v[6] = {1, 3, 2};
+    double x = 0;
+    Rig rig;
+    for (int target = 0; target < TARGET_COUNT; target++) {
+        Compiled p = compiled_new(source, (TargetId)target);
+        Compiled unfused = compiled_as(source, (TargetId)target, COMPILE_UNFUSED);
+        compile_free(&p), compile_free(&unfused);
+    }
+    Compiled p = compiled_new(source, TARGET_CPU);
+    compiled_open(&p, &rig, "g");
+    compiled_set(&rig, "x", &x, 0);
+    compiled_set(&rig, "b", &b, 0);
+    compiled_set(&rig, "c", &b, 0);
+    compiled_set(&rig, "v", v, sizeof v);
+    cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
+    compiled_expect_numbers(&rig, "z", DT_F64, (double[]){0});
+    rig_close(&rig);
+    compile_free(&p);
+}
