@@ -1,7 +1,7 @@
 /* See hashids.h. */
 #include "base/hashids.h"
 
-enum { LEAST_SLOTS = 64 };
+enum { LEAST_SLOTS = 8 };
 
 static void put(HashIds *ids, HashSlot slot) {
     uint64_t at = slot.hash;

@@ -84,9 +84,23 @@ static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
     driver->planning.most_work = 0;
 }
 
+/* cost_plan, whose temporary data lies in the scratch arena: a plan without fusion may have 100,000
+ * kernels. */
+static const PlanCost *price_plan(Driver *driver, const Plan *plan) {
+    const DriverOptions *options = &driver->options;
+    ArenaMark mark = arena_mark(driver->scratch);
+    const int64_t *dims = cost_dims(driver->arena, plan->graph->dims, options->dims);
+    PlanCost *cost = cost_plan(driver->scratch, plan, ledger_card(options), dims);
+    cost = arena_copy(driver->arena, cost, sizeof *cost);
+    cost->dims = dims;
+    cost->kernels =
+        arena_copy(driver->arena, cost->kernels, plan->kernels.n * sizeof *cost->kernels);
+    arena_rewind(driver->scratch, mark);
+    return cost;
+}
+
 bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
     const DriverOptions *options = &driver->options;
-    const Card *card = ledger_card(options);
     PlanUnit unfused = {.graph = driver->planned->graphs.data[graph]};
     Planning planning = driver->planning;
     planning.mode = MODE_UNFUSED;
@@ -97,10 +111,9 @@ bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
     if (!pipeline_run(&planning, PASS_FUSE, PASS_SCHEDULE) ||
         !pipeline_run(&planning, PASS_PLACE, PASS_PLACE))
         return false;
-    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
-    *input = (LedgerInput){.unfused_cost = cost_plan(driver->arena, unfused.plan, card, dims)};
+    *input = (LedgerInput){.unfused_cost = price_plan(driver, unfused.plan)};
     Plan *settled = unsettled(driver->arena, driver->plans[graph]);
-    input->cost = cost_plan(driver->arena, settled, card, dims);
+    input->cost = price_plan(driver, settled);
     advise(driver, settled, input);
     for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)
         if (options->dims[i] >= 0) input->given_dims |= (uint64_t)1 << i;
