@@ -81,7 +81,7 @@ struct Cli {
  * error (cli->status). */
 bool cli_parse(Cli *cli, int argc, char **argv);
 
-/* What every compilation of the command takes from the command line, for an artifact. */
+/* The options of an artifact that every compilation of the command takes from its line. */
 DriverOptions cli_driver_options(const Cli *cli, const Target *target);
 
 /* Parses the value of a dim as in --dim: digits only. */

@@ -22,7 +22,7 @@ struct UnitQueue {
     uint32_t n_units, n_opened, n_taken;
     pthread_t threads[MAX_THREADS];
     uint32_t n_threads, n_started;
-    pthread_mutex_t lock; /* guards what follows, and is_finished of all units */
+    pthread_mutex_t lock; /* guards the members behind it, and is_finished of all units */
     pthread_cond_t changed;
     uint32_t n_closed, n_begun;
     bool ends;

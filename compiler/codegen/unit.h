@@ -19,7 +19,7 @@ typedef struct CodegenUnit {
     Arena *own;               /* of finishing; its escape is `escape` */
     Escape escape;            /* of the thread that finishes */
     EscapeReason failure;     /* of finishing; 0: none */
-    const char *broken;       /* what LLVM refuses ("" is the module's code); NULL: nothing */
+    const char *broken;       /* begins LLVM's refusal, as in "LLVM module is broken"; NULL: none */
     char *message;            /* LLVM's, about it; or NULL */
     PtxText ptx;              /* the result for a GPU: declarations and functions, on `own` */
     LLVMMemoryBufferRef code; /* the result for a CPU */

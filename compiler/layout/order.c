@@ -2,9 +2,10 @@
  *
  * A walk goes down from a node through all that is computed where it is read, with coordinates in
  * terms of the axes at which it began, and ends at products and at stored values. Walks from the
- * operands of GEMMs find the axes that readers want, walks from stored values the axes in which
- * these come out. */
+ * operands of GEMMs find the axes that readers want. Walks from stored values find the axes in
+ * which these values come out. */
 #include "layout/order.h"
+#include "layout/pad.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
@@ -196,13 +197,6 @@ static bool may_choose(Arena *arena, Orders *o, NodeId id) {
     return reading.has_taps || (has_agreed(made) && made.axis == reading.wish.axis);
 }
 
-static bool is_tensor_core_gemm(const Graph *graph, NodeId id) {
-    const Node *node = graph_node(graph, id);
-    return graph_is_matmul(graph, id) &&
-           sched_gemm_has_tensor_cores(graph_node(graph, node->args[0])->dtype,
-                                       node->attrs.precision);
-}
-
 uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, OrderOptions options) {
     uint32_t n = graph->nodes.n;
     Orders o = {.graph = graph,
@@ -210,9 +204,13 @@ uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, Orde
                 .readings = arena_array(arena, Reading, n),
                 .order = arena_array(arena, uint32_t, n)};
     if (options.off) return o.order;
-    for (NodeId id = 0; id < n; id++)
-        if (options.has_cores ? graph_is_matmul(graph, id) : is_tensor_core_gemm(graph, id))
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(graph, id);
+        if (options.has_cores ? graph_is_matmul(graph, id) : layout_has_tensor_cores(graph, node))
             read_operands(arena, &o, id);
+        if (graph_is_update(graph, id)) /* a copy of all bytes may make one from the other */
+            o.readings[node->args[0]].wish.is_contested = true;
+    }
     if (options.given) memcpy(o.order, options.given, n * sizeof *o.order);
     for (NodeId id = 0; id < n; id++)
         if (may_choose(arena, &o, id)) o.order[id] = o.readings[id].wish.axis;

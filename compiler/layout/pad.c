@@ -56,7 +56,7 @@ static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *l
     return node;
 }
 
-static bool has_tensor_cores(const Graph *graph, const Node *gemm) {
+bool layout_has_tensor_cores(const Graph *graph, const Node *gemm) {
     return op_info(gemm->op)->cls == CLASS_MATMUL &&
            sched_gemm_has_tensor_cores(graph_node(graph, gemm->args[0])->dtype,
                                        gemm->attrs.precision);
@@ -74,7 +74,7 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
         NodeId root = find_root(p, node->args[i], tab, &last);
         if (root == NODE_NONE) continue;
         if (!index_is_affine(tab, last)) node_add(p->pitches, root, PITCH_BROKEN);
-        if (has_tensor_cores(p->graph, node)) node_add(p->pitches, root, PITCH_WANTED);
+        if (layout_has_tensor_cores(p->graph, node)) node_add(p->pitches, root, PITCH_WANTED);
     }
 }
 
@@ -86,7 +86,7 @@ DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype) {
 
 static bool has_gemms(const Graph *graph) {
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (has_tensor_cores(graph, graph_node(graph, id))) return true;
+        if (layout_has_tensor_cores(graph, graph_node(graph, id))) return true;
     return false;
 }
 

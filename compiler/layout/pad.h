@@ -11,6 +11,9 @@
 #include "ir/node_flags.h"
 #include "plan/operand.h"
 
+/* Whether the node is a matmul whose operands tensor cores multiply. */
+bool layout_has_tensor_cores(const Graph *graph, const Node *gemm);
+
 /* The pitch, in elements, of rows of `extent` elements; DIM_NONE if it could be too large. */
 DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype);
 

@@ -526,13 +526,14 @@ static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flag
     }
 }
 
-/* The storage orders of the plan's temporaries that are inputs or outputs of the subgraph. */
+/* The storage orders of the plan's temporaries that are inputs or outputs of the subgraph. A node's
+ * first temporary is its value; parts of a split reduction follow. */
 static uint32_t *orders_of(const Searcher *c, const Plan *plan, const Subgraph *subgraph) {
     uint32_t n = subgraph->graph->nodes.n;
     uint32_t *inner = arena_array(c->scratch, uint32_t, n);
     uint32_t *of_node = arena_array(c->scratch, uint32_t, c->graph->nodes.n);
     for (uint32_t i = 0; i < plan->buffers.n; i++)
-        if (plan->buffers.data[i].kind == BUFFER_TEMP)
+        if (plan->buffers.data[i].kind == BUFFER_TEMP && plan->buffers.data[i].inner)
             of_node[plan->buffers.data[i].node] = plan->buffers.data[i].inner;
     for (uint32_t i = 0; i < subgraph->graph->inputs.n; i++) {
         NodeId id = subgraph->graph->inputs.data[i].node;

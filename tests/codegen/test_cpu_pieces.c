@@ -171,7 +171,6 @@ Test(cpu_pieces, constants_outside_of_a_guard, .timeout = 120) {
                      values[v], values[v]);
 }
 
-/* Scans around the lengths of runs, groups and tiles. */
 /* One lane is stored at a place that does not move with the lanes. */
 Test(cpu_pieces, a_guard_of_one_lane, .timeout = 120) {
     check_format("graph g(x: f32[37]) -> (y: f32[41]) {\n"

@@ -139,3 +139,23 @@ Test(order, unfused_ops_and_outputs_keep_theirs) {
         cr_expect(plan->buffers.data[i].kind == BUFFER_TEMP || !plan->buffers.data[i].inner);
     arena_free(arena);
 }
+
+/* An update begins as a copy of all bytes of the value that it updates, so that value keeps the
+ * order of the result. */
+#define UPDATED(outputs, updates)                                                           \
+    "graph g(x: f32[2, 16, 12, 12], w: f32[16, 16, 3, 3], p: f32[2, 16, 4, 12], i: i32) ->" \
+    " (y: f32[2, 16, 10, 10]" outputs ") {\n"                                               \
+    "  h = relu(conv2d(x, w, padding=1))\n  y = conv2d(h, w)\n" updates "}\n"
+
+Test(order, values_that_are_updated_keep_theirs) {
+    Arena *arena = arena_new(NULL);
+    const Plan *alone = plan_of(arena, UPDATED("", ""), false, TARGET_CPU);
+    const Plan *updated = plan_of(arena,
+                                  UPDATED(", a: f32[2, 16, 12, 12], b: f32[2, 16, 12, 12]",
+                                          "  a = dynamic_update_slice(h, p, [0, 0, i, 0])\n"
+                                          "  b = dynamic_update_slice(h, p * 2.0, [0, 0, i, 0])\n"),
+                                  false, TARGET_CPU);
+    cr_expect_eq(temp_of(alone, "h")->inner, 2);
+    cr_expect_eq(temp_of(updated, "h")->inner, 0);
+    arena_free(arena);
+}

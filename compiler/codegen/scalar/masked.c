@@ -1,6 +1,6 @@
 /* See masked.h. AVX2 has masked moves of 32 and 64 bits alone, AVX-512 of all widths. Of other
  * widths LLVM makes a branch for each lane, as much code as a small kernel. So the first lanes of a
- * vector are moved in words of 32 bits by a mask of words, and what is left, less than a word, in
+ * vector are moved in words of 32 bits by a mask of words, and the rest, less than a word, in
  * halves of a word and bytes. */
 #include "codegen/scalar/masked.h"
 

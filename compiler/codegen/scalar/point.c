@@ -482,7 +482,7 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     if (rest.after) if_end(k, &rest);
 }
 
-/* Stores the lanes inside, of which there is one: those of a whole vector without a mask. */
+/* Stores the lanes inside, of which there is one: a whole vector without a mask. */
 static void store_some(Point *point, const Store *store, uint32_t arg, Val lanes) {
     Codegen *k = point->lower->k;
     Dtype dtype = point->lower->plan->buffers.data[store->buffer].dtype;

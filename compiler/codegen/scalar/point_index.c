@@ -174,8 +174,8 @@ static Guard without_quotient(const Point *point, const Guard *g) {
     own.index = atom.operand;
     own.lo = dim_mul(dims, lo, atom.divisor);
     own.hi = dim_mul(dims, hi, atom.divisor);
-    bool fits = own.lo != DIM_NONE && own.hi != DIM_NONE && dim_hi(dims, own.lo) <= INT32_MAX &&
-                dim_hi(dims, own.hi) <= INT32_MAX;
+    bool fits = own.lo != DIM_NONE && own.hi != DIM_NONE && dim_lo(dims, own.lo) >= INT32_MIN &&
+                dim_hi(dims, own.lo) <= INT32_MAX && dim_hi(dims, own.hi) <= INT32_MAX;
     return fits ? own : *g;
 }
 

@@ -19,7 +19,7 @@ uint32_t inline_next_of_kind(const Group *group, const AxisPlan *plan, uint32_t 
 /* Whether the domain has two axes of one kind. */
 bool inline_may_join_axes(const Group *group);
 /* Joins adjacent loops that every index of the kernel, whose loops are separate, treats as one.
- * With `has_cores` also those of which guards hold in ranges: vectors of a CPU are split there. */
+ * With `has_cores` also loops of which guards hold in ranges: vectors of a CPU are split there. */
 void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kernel, bool has_cores,
                       AxisPlan *plan);
 /* Joins the batch axes of a matmul with m, even if some index has to divide. Returns false if the
