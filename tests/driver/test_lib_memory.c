@@ -12,10 +12,12 @@ void *__real_calloc(size_t n, size_t n_bytes);
 void *__wrap_malloc(size_t n_bytes);
 void *__wrap_calloc(size_t n, size_t n_bytes);
 
-static atomic_uint n_allocations;
+static atomic_uint n_allocations, n_elsewhere; /* elsewhere: on threads of the library */
+static _Thread_local bool is_here;
 static unsigned failing; /* which allocation, from 1; 0: none */
 
 static bool fails(void) {
+    n_elsewhere += !is_here;
     return ++n_allocations == failing;
 }
 
@@ -30,6 +32,7 @@ void *__wrap_calloc(size_t n, size_t n_bytes) {
 static void fail_each(const char *text, fusec_kind kind, uint32_t n_threads,
                       fusec_status expected) {
     fusec_options options = FUSEC_OPTIONS_INIT;
+    is_here = true;
     options.kind = kind;
     options.n_threads = n_threads;
     options.explain = true;
@@ -68,8 +71,13 @@ Test(lib_memory, so_it_does_when_the_source_is_wrong) {
     fail_each("graph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n", FUSEC_PTX, 1, FUSEC_INPUT);
 }
 
-/* An allocation that fails on another thread is the caller's failure too. */
+/* An allocation that fails on another thread is the caller's failure too. The texts of the
+ * functions are larger than the first block of an arena. */
 Test(lib_memory, so_it_does_with_threads) {
-    fail_each(good, FUSEC_PTX, 3, FUSEC_OK);
+    static const char large[] =
+        "graph g(x: f32[64, 8000], y: f32[64, 6000]) -> (a: f32[64, 8000], b: f32[64, 6000]) {\n"
+        "  a = softmax(gelu(x) * 2.0) + erf(tanh(x))\n  b = softmax(sin(y)) + cos(y)\n}\n";
+    fail_each(large, FUSEC_PTX, 3, FUSEC_OK);
+    cr_expect_gt(n_elsewhere, 0u);
     fail_each(good, FUSEC_OBJECT, 3, FUSEC_OK);
 }
