@@ -234,7 +234,7 @@ $(EMULATOR_TEST): $(O)/tests/selftest/test_emulator.o $(EMULATOR_OBJ) $(TEST_LIB
 $(EMULATED_TESTS): $(B)/tests/%: $(O)/tests/%.o $(EMULATOR_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
-$(B)/tests/driver/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
+$(B)/tests/driver/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=pthread_create
 
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))

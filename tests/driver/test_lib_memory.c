@@ -1,8 +1,10 @@
-/* The library without memory: every allocation of a compilation fails once, and each time the call
- * comes back with a status. Linked with --wrap, so that allocations of ours, and not LLVM's, pass
- * through here. */
+/* The library without memory, and without threads: every allocation of a compilation fails once,
+ * and each time the call comes back with a status. Linked with --wrap, so that allocations and
+ * threads of ours, and not LLVM's, pass through here. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fusec.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,20 @@ void *__wrap_malloc(size_t n_bytes) {
 
 void *__wrap_calloc(size_t n, size_t n_bytes) {
     return fails() ? NULL : __real_calloc(n, n_bytes);
+}
+
+typedef void *Work(void *);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, Work *work,
+                          void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, Work *work,
+                          void *argument);
+
+static unsigned n_threads_asked, n_threads_most = 1000;
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, Work *work,
+                          void *argument) {
+    if (n_threads_asked++ >= n_threads_most) return EAGAIN;
+    return __real_pthread_create(thread, attributes, work, argument);
 }
 
 static void fail_each(const char *text, fusec_kind kind, uint32_t n_threads,
@@ -71,13 +87,33 @@ Test(lib_memory, so_it_does_when_the_source_is_wrong) {
     fail_each("graph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n", FUSEC_PTX, 1, FUSEC_INPUT);
 }
 
-/* An allocation that fails on another thread is the caller's failure too. The texts of the
- * functions are larger than the first block of an arena. */
+/* Two functions. Their texts are larger than the first block of an arena. */
+static const char large[] =
+    "graph g(x: f32[64, 8000], y: f32[64, 6000]) -> (a: f32[64, 8000], b: f32[64, 6000]) {\n"
+    "  a = softmax(gelu(x) * 2.0) + erf(tanh(x))\n  b = softmax(sin(y)) + cos(y)\n}\n";
+
+/* An allocation that fails on another thread is the caller's failure too. */
 Test(lib_memory, so_it_does_with_threads) {
-    static const char large[] =
-        "graph g(x: f32[64, 8000], y: f32[64, 6000]) -> (a: f32[64, 8000], b: f32[64, 6000]) {\n"
-        "  a = softmax(gelu(x) * 2.0) + erf(tanh(x))\n  b = softmax(sin(y)) + cos(y)\n}\n";
     fail_each(large, FUSEC_PTX, 3, FUSEC_OK);
     cr_expect_gt(n_elsewhere, 0u);
     fail_each(good, FUSEC_OBJECT, 3, FUSEC_OK);
+}
+
+static void expect_threads(uint32_t n_threads, unsigned asked) {
+    fusec_options options = FUSEC_OPTIONS_INIT;
+    options.n_threads = n_threads;
+    fusec_result *result = NULL;
+    n_threads_asked = 0;
+    cr_expect_eq(fusec_compile(large, strlen(large), &options, &result), FUSEC_OK);
+    cr_expect_eq(n_threads_asked, asked, "%u asked for %u threads", n_threads, n_threads_asked);
+    fusec_result_free(result);
+}
+
+/* The caller's thread is one of them, and does all where the system gives no other. */
+Test(lib_memory, threads_are_started_where_they_are_asked_for) {
+    expect_threads(0, 0);
+    expect_threads(1, 0);
+    expect_threads(2, 1);
+    n_threads_most = 0;
+    expect_threads(3, 1);
 }

@@ -45,12 +45,6 @@ same_elsewhere() { # the runtime, built in a folder with a longer path
         cmp build/libfusert.so "$work/an other/place/build/libfusert.so"
 }
 
-# fusec.h says that no function starts a thread. The archive has the compiler's own code.
-no_threads() {
-    nm -u build/libfusec.a >"$work/undefined" && grep -q malloc "$work/undefined" &&
-        ! grep -E 'pthread_create|thrd_create' "$work/undefined"
-}
-
 # docs/RUNTIME.md says how large the runtime is: right to a tenth.
 size_is_true() {
     said=$(sed -nE 's/.* it is about ([0-9]+) KB stripped.*/\1/p' docs/RUNTIME.md)
@@ -291,7 +285,6 @@ check 'the program and the libraries need a C library only' sh packaging/needs.s
 check 'the program and the libraries are hardened' \
     sh packaging/hardened.sh "$root" build/libfusec.a
 check 'two folders give the same bytes' same_elsewhere
-check 'the compiler starts no thread' no_threads
 check 'the manual tells the size of the runtime' size_is_true
 check 'C with pkg-config, shared' c_shared "$root"
 check 'C with pkg-config --static' c_static "$root"
