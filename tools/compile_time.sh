@@ -3,12 +3,12 @@
 # to exit: the median of 20 runs (of 9 for objects), in milliseconds.
 # compile_time.sh TIME_RUNS FUSEC SOURCE...
 #
-# The limits of PTX are the goals: 50 ms, 100 with a matmul, and 500 for a network of more than 150 ops. Objects are LLVM's work, which grows
-# with the functions (variants of kernels): 100 ms, the goal, and for more than two functions 50 ms
-# and 20 for each. The limits are for a machine that
-# does nothing else. An example over its limit is measured up to four times more. If other programs
-# still took the processors away more often than every 25 ms, nothing can be said of the limit, and
-# the example counts as skipped.
+# The limits of PTX are the goals: 50 ms, 100 with a matmul, and 500 for a network of more than 150
+# ops. Objects are LLVM's work, which grows with the functions (variants of kernels): 100 ms, the
+# goal, and for more than two functions 50 ms and 20 for each. The limits are for a machine that does
+# nothing else. An example over its limit is measured up to four times more. If other programs still
+# took the processors away more often than every 25 ms, nothing can be said of the limit, and the
+# example counts as skipped.
 set -u
 limit_ms=50 matmul_limit_ms=100 network_limit_ms=500 network_ops=150 object_limit_ms=100
 time_runs=$1 fusec=$2
