@@ -177,7 +177,7 @@ static void add_piece(Emission *e, const char *data, size_t n_bytes) {
 static void fail(const Emission *e, const CodegenUnit *unit) {
     Escape *escape = arena_escape(e->arena);
     bool is_memory = unit->failure == ESCAPE_OUT_OF_MEMORY;
-    if (is_memory && escape) longjmp(escape->jump, unit->failure);
+    if (is_memory && escape) longjmp(escape->jump, (int)unit->failure);
     ice(e->arena, "%s", is_memory ? "out of memory" : unit->escape.message);
 }
 
