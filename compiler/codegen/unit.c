@@ -87,14 +87,19 @@ static void finish_next(UnitQueue *queue) {
     pthread_cond_broadcast(&queue->changed);
 }
 
+/* Finishes a unit, or waits for a change where none is lowered. The lock is held before and after.
+ */
+static void finish_or_wait(UnitQueue *queue) {
+    if (queue->n_begun < queue->n_closed)
+        finish_next(queue);
+    else
+        pthread_cond_wait(&queue->changed, &queue->lock);
+}
+
 static void *work(void *argument) {
     UnitQueue *queue = argument;
     pthread_mutex_lock(&queue->lock);
-    while (!queue->ends)
-        if (queue->n_begun < queue->n_closed)
-            finish_next(queue);
-        else
-            pthread_cond_wait(&queue->changed, &queue->lock);
+    while (!queue->ends) finish_or_wait(queue);
     pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
@@ -120,11 +125,7 @@ static void start_thread(UnitQueue *queue) {
 static CodegenUnit *wait_for_oldest(UnitQueue *queue) {
     CodegenUnit *unit = &queue->units[queue->n_taken % queue->n_units];
     pthread_mutex_lock(&queue->lock);
-    while (!unit->is_finished)
-        if (queue->n_begun < queue->n_closed)
-            finish_next(queue);
-        else
-            pthread_cond_wait(&queue->changed, &queue->lock);
+    while (!unit->is_finished) finish_or_wait(queue);
     pthread_mutex_unlock(&queue->lock);
     return unit;
 }

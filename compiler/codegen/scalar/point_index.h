@@ -14,8 +14,8 @@ Val point_index_at(Point *point, IndexId id, bool per_lane);
 /* Whether all terms of the guard hold: i1, a constant if the point's piece tells, or a vector of i1
  * if a bound may fall between two lanes. */
 Val point_guard(Point *point, GuardId guard);
-/* The conditions that all lanes share, and in *of_lanes those that differ from lane to lane; each
- * NULL if there are none. */
+/* Returns the guard's conditions that all lanes share, and sets *of_lanes to its conditions that
+ * differ from lane to lane. Either is NULL if the guard has no such condition. */
 Val point_guard_split(Point *point, GuardId guard, Val *of_lanes);
 /* Whether the guard's first condition is known in the point's piece: it holds, or fails, everywhere
  * in it. */
