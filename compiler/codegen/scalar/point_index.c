@@ -223,40 +223,41 @@ bool point_guard_is_known(const Point *point, const Guard *g, bool *holds) {
     return *holds || end <= lo || hi <= piece->lo;
 }
 
-Val point_guard_split(Point *point, GuardId guard, Val *of_lanes) {
-    const Lower *lower = point->lower;
-    const ScalarTab *scalars = lower->kernel->scalars;
-    Val same = NULL;
-    *of_lanes = NULL;
-    for (; guard; guard = guard_get(scalars, guard).next) {
-        Guard g = guard_get(scalars, guard);
+/* The range of the guard's next condition that the point's piece leaves open; *guard is behind it
+ * then. NULL: no condition is left, or with *fails one fails in the whole piece. */
+static Val next_range(Point *point, GuardId *guard, bool *fails) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    while (*guard && !*fails) {
+        Guard g = guard_get(scalars, *guard);
         bool holds;
-        if (point_guard_is_known(point, &g, &holds)) {
-            if (holds) continue;
-            *of_lanes = NULL;
-            return LLVMConstInt(lower->k->i1, 0, 0);
-        }
-        Val own = point_guard_range(point, &g), *part = k_is_vector(own) ? of_lanes : &same;
-        *part = *part ? k_and(lower->k, *part, own) : own;
+        *guard = g.next;
+        if (!point_guard_is_known(point, &g, &holds)) return point_guard_range(point, &g);
+        *fails = !holds;
     }
-    return same;
+    return NULL;
+}
+
+Val point_guard_split(Point *point, GuardId guard, Val *of_lanes) {
+    const Codegen *k = point->lower->k;
+    Val same = NULL, own;
+    bool fails = false;
+    *of_lanes = NULL;
+    while ((own = next_range(point, &guard, &fails))) {
+        Val *part = k_is_vector(own) ? of_lanes : &same;
+        *part = *part ? k_and(k, *part, own) : own;
+    }
+    if (fails) *of_lanes = NULL;
+    return fails ? LLVMConstInt(k->i1, 0, 0) : same;
 }
 
 Val point_guard(Point *point, GuardId guard) {
-    const Lower *lower = point->lower;
-    const ScalarTab *scalars = lower->kernel->scalars;
-    Val all = NULL;
-    for (; guard; guard = guard_get(scalars, guard).next) {
-        Guard g = guard_get(scalars, guard);
-        bool holds;
-        if (point_guard_is_known(point, &g, &holds)) {
-            if (holds) continue;
-            return LLVMConstInt(lower->k->i1, 0, 0);
-        }
-        Val own = point_guard_range(point, &g);
-        if (all && k_is_vector(own)) all = k_splat(lower->k, all, point->lanes);
-        if (all && k_is_vector(all)) own = k_splat(lower->k, own, point->lanes);
-        all = all ? k_and(lower->k, all, own) : own;
+    const Codegen *k = point->lower->k;
+    Val all = NULL, own;
+    bool fails = false;
+    while ((own = next_range(point, &guard, &fails))) {
+        if (all && k_is_vector(own)) all = k_splat(k, all, point->lanes);
+        if (all && k_is_vector(all)) own = k_splat(k, own, point->lanes);
+        all = all ? k_and(k, all, own) : own;
     }
-    return all ? all : LLVMConstInt(lower->k->i1, 1, 0);
+    return all && !fails ? all : LLVMConstInt(k->i1, !fails, 0);
 }
