@@ -1,8 +1,7 @@
 /* See find_im2col.h. The lhs is a select by k among loads, or one load at digits of k (the view
- * `windows`, reshaped). A guard may replace each load by a zero of padding. The steps: list the
- * loads as pieces, split m into the digits that their
- * addresses and guards use, and express each address as a pixel. The result is checked against the
- * guards. */
+ * `windows`, reshaped) or of m (a strided slice). A guard may replace each load by a zero of
+ * padding. The steps: list the loads as pieces, split m into the digits that their addresses and
+ * guards use, and express each address as a pixel. The result is checked against the guards. */
 #include "template/find_im2col.h"
 #include "base/arith.h"
 
@@ -233,7 +232,9 @@ static bool linear_of(const Finder *f, const Piece *piece, IndexId id, Linear *l
     return true;
 }
 
-/* Finds the image's axes in the buffer: the channels, the spatial axes, and the rest. */
+/* Finds the image's axes in the buffer: the channels, the spatial axes, and the rest. Outer axes
+ * along which windows step evenly may be one with the rest, as every other row of an even number.
+ */
 static bool find_axes(Finder *f, const Linear *first) {
     Im2col *out = f->out;
     const Shape *shape = &f->buffer->shape;
@@ -257,8 +258,9 @@ static bool find_axes(Finder *f, const Linear *first) {
         stride *= axis->size;
     }
     out->rows = f->cuts[out->n_spatial];
-    out->image_stride = stride;
-    return first->by[out->n_spatial] == stride || out->rows == f->n_rows;
+    bool is_one = out->rows == f->n_rows;
+    out->image_stride = is_one ? stride : first->by[out->n_spatial];
+    return out->image_stride >= stride && out->image_stride % stride == 0;
 }
 
 static int64_t nearest(int64_t a, int64_t b) {
@@ -355,14 +357,15 @@ static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
     return set_taps(f, pixels);
 }
 
-/* Whether the load is at digits of k. */
-static bool divides_k(const Kernel *kernel, const Scalar *load) {
+/* Whether the load is at digits of m or k. */
+static bool is_at_digits(const Kernel *kernel, const Scalar *load) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexExpr expr = index_expr(tab, load->index);
+    uint32_t axes = 1u << gemm_axis_m(kernel) | 1u << gemm_axis_k(kernel);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
         bool is_digit = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
-        if (is_digit && atom.axes >> gemm_axis_k(kernel) & 1) return true;
+        if (is_digit && (atom.axes & axes)) return true;
     }
     return false;
 }
@@ -371,7 +374,7 @@ bool im2col_may_be(const Kernel *kernel) {
     if (!form_info(kernel->form)->multiplies || kernel->n_reduced != 1) return false;
     const Scalar *s =
         scalar_get(kernel->scalars, gemm_unrounded(kernel, kernel->reduces.data[0].lhs));
-    return s->kind == SCALAR_LOAD ? divides_k(kernel, s)
+    return s->kind == SCALAR_LOAD ? is_at_digits(kernel, s)
                                   : s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT;
 }
 

@@ -1,5 +1,6 @@
 /* Recognises im2col (lowering/im2col.h) in the loads of a GEMM's lhs: a concat, along k, of slices
- * of one tensor, or the view `windows` of it, with or without zero padding. */
+ * of one tensor, or the view `windows` of it, with or without zero padding. A slice by itself is
+ * one tap. */
 #ifndef FUSEC_TEMPLATE_FIND_IM2COL_H
 #define FUSEC_TEMPLATE_FIND_IM2COL_H
 

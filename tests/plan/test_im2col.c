@@ -75,6 +75,26 @@ static const struct {
      "graph g(x: bf16[8, 20, 30, 0], w: bf16[0, 64]) -> (y: bf16[8, 22, 30, 64]) {\n"
      "  y = pad(x, low=[0, 1, 0, 0], high=[0, 1, 0, 0]) @ w\n}\n",
      NULL},
+    {"one tap, of every other pixel of an odd number",
+     "dim B in 1..64\n"
+     "graph g(x: bf16[B, 13, 13, 64], w: bf16[1, 1, 64, 72]) -> (y: bf16[B, 7, 7, 72]) {\n"
+     "  fuse must { y = relu(conv2d_nhwc(x, w, stride=2)) }\n}\n",
+     "64:1:64 13:64:0:0:2 13:832:0:0:2 B:10816:128"},
+    {"one tap, of every other pixel of an even number: image lines are images",
+     "dim B in 1..64\n"
+     "graph g(x: bf16[B, 14, 14, 64], w: bf16[1, 1, 64, 72]) -> (y: bf16[B, 7, 7, 72]) {\n"
+     "  fuse must { y = relu(conv2d_nhwc(x, w, stride=2)) }\n}\n",
+     "64:1:64 14:64:0:-1:2 7,B,*:1792:128"},
+    {"one tap, of lines that fill tiles by themselves",
+     "dim B in 1..64\n"
+     "graph g(x: bf16[B, 127, 127, 64], w: bf16[1, 1, 64, 72]) -> (y: bf16[B, 64, 64, 72]) {\n"
+     "  fuse must { y = relu(conv2d_nhwc(x, w, stride=2)) }\n}\n",
+     NULL},
+    {"lines that repeat, and are no images",
+     "dim B in 1..64\n"
+     "graph g(x: bf16[B, 1, 14, 64], w: bf16[64, 72]) -> (y: bf16[B, 8, 7, 72]) {\n"
+     "  fuse must { y = expand(x[:, :, ::2], [B, 8, 7, 64]) @ w }\n}\n",
+     NULL},
     {"slices of two tensors",
      "dim B in 1..64\ngraph g(x: f16[B, 100, 64], z: f16[B, 100, 64], w: f16[128, 40])"
      " -> (y: f16[B, 98, 40]) {\n  fuse must {\n    c = concat([x[:, 0:98], z[:, 2:100]], axis=2)\n"

@@ -22,6 +22,13 @@ static Side drawn_side(Maker *m, int most) {
     return s;
 }
 
+/* Of a product of one tap: pixels apart, few of them and an odd number in all. Others are no
+ * windows, but the rows of a product by themselves. */
+static Side lone_tap(Maker *m) {
+    int n = 2 + below(m, 20);
+    return (Side){.n_taps = 1, .apart = 1, .step = 2, .n = n, .size = 2 * n - 1};
+}
+
 static Value padded(Maker *m, Value image, const Side *sides, uint32_t n_sides) {
     Text low = {.arena = m->arena}, high = {.arena = m->arena};
     Axes axes = image.axes;
@@ -95,10 +102,7 @@ const char *make_im2col(Maker *m) {
     dim(m, "B", 1, 9, 1);
     for (uint32_t i = 0; i < n_sides; i++) {
         sides[i] = drawn_side(m, n_sides == 1 ? 120 : 12);
-        if (i + 1 == n_sides && n_taps == 1 && sides[i].n_taps == 1) {
-            sides[i].n_taps = 2; /* one tap is no concat */
-            sides[i].size += sides[i].apart;
-        }
+        if (i + 1 == n_sides && n_taps == 1 && sides[i].n_taps == 1) sides[i] = lone_tap(m);
         n_taps *= sides[i].n_taps;
         axes.of[i + 1] = str_format(m->arena, "%d", sides[i].size);
     }
@@ -109,7 +113,7 @@ const char *make_im2col(Maker *m) {
     bool is_transposed = m->dtype == DT_F32 || rng_chance(&m->rng, 30);
     Value w = input(m, m->dtype, is_transposed ? AXES(n, k) : AXES(k, n));
     text_puts(&m->body, "  fuse must {\n");
-    Value c = rng_chance(&m->rng, 50)
+    Value c = n_taps == 1 || rng_chance(&m->rng, 50)
                   ? windows_view(m, image, sides, n_sides, k)
                   : windows(m, padded(m, image, sides, n_sides), sides, n_sides, n_taps, k);
     axes = c.axes;

@@ -437,6 +437,14 @@ static bool cores_join_rows(const InlineInput *input, const Kernel *kernel) {
            (is_left || pack.way == PACK_K || pack.way == PACK_RUNS_OF_K);
 }
 
+/* Whether the rows of one batch fill less than half of a tile. Rows of all batches may then share
+ * tiles as windows of one tap, such as the pixels of a strided 1 x 1 convolution. */
+static bool leaves_tiles_empty(const InlineInput *input, const Kernel *kernel) {
+    if (!form_info(kernel->form)->multiplies) return false;
+    DimId m = index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_m(kernel));
+    return dim_hi(input->graph->dims, m) < FUSE_SHORT_TILE_ROWS;
+}
+
 /* Whether axes are joined follows from the kernel with all axes separate. */
 static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, AxisPlan *plan,
                       InlineFailure *failure) {
@@ -445,7 +453,8 @@ static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, Ax
     inline_join_axes(input->graph->dims, group, kernel, input->has_cores, plan);
     AxisPlan joined = *plan;
     if (cores_join_rows(input, kernel)) inline_join_rows(group, kernel, plan);
-    if (input->has_im2col && im2col_may_be(kernel) && inline_join_rows(group, kernel, &joined)) {
+    if (input->has_im2col && (im2col_may_be(kernel) || leaves_tiles_empty(input, kernel)) &&
+        inline_join_rows(group, kernel, &joined)) {
         memset(&group->loads, 0, sizeof group->loads);
         int64_t depth = wgmma_depth(gemm_operand_dtype(kernel));
         if (compose_with(input->scratch, input, group, &joined, kernel, failure) &&
