@@ -111,7 +111,7 @@ def other_networks():
 
 def pipelines():
     """Names of scikit-learn's pipelines, and functions that train them with x: f32[200, 6] and labels."""
-    from sklearn import cluster, decomposition, ensemble, linear_model, neural_network, preprocessing, tree
+    from sklearn import cluster, decomposition, ensemble, linear_model, neural_network, preprocessing, svm, tree
     from sklearn.pipeline import make_pipeline, make_union
 
     scale = preprocessing.StandardScaler
@@ -127,13 +127,33 @@ def pipelines():
     yield "extra trees classification", lambda: ensemble.ExtraTreesClassifier(20, random_state=1)
     yield "gradient boosting regression", lambda: ensemble.GradientBoostingRegressor(n_estimators=20)
     yield "gradient boosting classification", lambda: ensemble.GradientBoostingClassifier(n_estimators=20)
+    yield "SVM of three classes", lambda: svm.SVC()
+    yield "SVM regression", lambda: svm.SVR(kernel="poly")
+    yield "SVM of one class", lambda: svm.OneClassSVM(kernel="sigmoid")
+    yield "isolation forest", lambda: ensemble.IsolationForest(n_estimators=2, random_state=1)
+    yield "bins", lambda: preprocessing.KBinsDiscretizer(3, encode="onehot-dense")
     yield "normalized k-means", lambda: make_pipeline(preprocessing.Normalizer(), cluster.KMeans(4, n_init=2))
+
+
+def more_pipelines():
+    """Pipelines that are not stored."""
+    from sklearn import discriminant_analysis, gaussian_process, mixture, neighbors, svm
+
+    for kernel in "linear rbf poly sigmoid".split():
+        yield f"SVM classification {kernel}", lambda kernel=kernel: svm.SVC(kernel=kernel)
+        yield f"SVM regression {kernel}", lambda kernel=kernel: svm.SVR(kernel=kernel)
+    yield "nearest neighbours", lambda: neighbors.KNeighborsClassifier(3)
+    yield "nearest neighbours regression", lambda: neighbors.KNeighborsRegressor(3)
+    yield "outliers among neighbours", lambda: neighbors.LocalOutlierFactor(novelty=True)
+    yield "Gaussian process", lambda: gaussian_process.GaussianProcessRegressor()
+    yield "Gaussian mixture", lambda: mixture.GaussianMixture(2, random_state=1)
+    yield "quadratic discriminants", lambda: discriminant_analysis.QuadraticDiscriminantAnalysis()
 
 
 def of_sklearn(name, make):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(200, 6)).astype(np.float32)
-    y = x @ rng.normal(size=6).astype(np.float32) > 0
+    y = np.digitize(x @ rng.normal(size=6).astype(np.float32), [-1, 1] if "three classes" in name else [0])
 
     def export(path):
         import skl2onnx
@@ -143,8 +163,8 @@ def of_sklearn(name, make):
         model = make()
         model.fit(x, y.astype(np.int64) if is_classifier(model) else x @ np.ones(6, np.float32))
         options = {id(model): {"zipmap": False}} if is_classifier(model) else None
-        onnx.save(skl2onnx.convert_sklearn(model, initial_types=[("x", FloatTensorType([None, 6]))], options=options),
-                  path)
+        onnx.save(skl2onnx.convert_sklearn(model, initial_types=[("x", FloatTensorType([None, 6]))], options=options,
+                                           target_opset={"": 18, "ai.onnx.ml": 3}), path)
 
     return Case(f"scikit-learn {name}", export, [[x[:16]], [x[16:21]]])
 
@@ -206,7 +226,7 @@ def cases():
                        dynamic_shapes=({0: batch, 1: length},))
     for name, make, inputs in other_networks():
         yield of_torch(name, make, inputs())
-    for name, make in pipelines():
+    for name, make in [*pipelines(), *more_pipelines()]:
         yield of_sklearn(name, make)
     yield tree_of_every_mode()
     yield of_torch("torchvision resnet18, f16", dict(image_networks())["torchvision resnet18"], [floats(1, 3, 64, 64)],

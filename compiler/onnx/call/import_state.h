@@ -288,11 +288,17 @@ NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups, const
 /* The input of an op of ai.onnx.ml, as f64 if it is, else as f32: [n, features]; a vector is one
  * row. */
 NodeId onnx_ml_rows(Call *c, int64_t *n_features);
+/* Numbers of an attribute as a table of these dims; NODE_NONE after an error if it has another
+ * count. */
+NodeId onnx_ml_table(Call *c, const char *name, Dtype dtype, uint32_t rank, const int64_t *dims);
+/* The number of floats of an attribute. */
+int64_t onnx_ml_n_floats(const Call *c, const char *name);
 /* Scores [n, k] as the attribute `post_transform` asks. */
 NodeId onnx_ml_transformed(Call *c, NodeId scores);
 /* The integers that name the classes, two or more; false after an error. */
 bool onnx_ml_labels(Call *c, const char *name, const VecInt **labels);
-/* The label of the class with the highest score, and the scores. */
+/* The label of the class with the highest score; and with it the scores. */
+bool onnx_ml_output_best(Call *c, NodeId scores, const VecInt *labels);
 bool onnx_ml_output_classes(Call *c, NodeId scores, const VecInt *labels);
 static inline NodeId where(Call *c, NodeId condition, NodeId yes, NodeId no) {
     return op3(c, OP_WHERE, condition, yes, no);

@@ -19,10 +19,7 @@ bool onnx_array_feature_extractor(Call *c) {
     return output(c, 0, build_gather(c->im->b, x, indices, -1));
 }
 
-/* Numbers of an attribute as a table of these dims; NODE_NONE after an error if it has another
- * count. */
-static NodeId table_attr(Call *c, const char *name, Dtype dtype, uint32_t rank,
-                         const int64_t *dims) {
+NodeId onnx_ml_table(Call *c, const char *name, Dtype dtype, uint32_t rank, const int64_t *dims) {
     const OnnxAttr *attr = find_attr(c, name);
     int64_t n = 1;
     for (uint32_t k = 0; k < rank; k++) n *= dims[k];
@@ -32,8 +29,7 @@ static NodeId table_attr(Call *c, const char *name, Dtype dtype, uint32_t rank,
     return NODE_NONE;
 }
 
-/* The number of floats of an attribute. */
-static int64_t n_floats(const Call *c, const char *name) {
+int64_t onnx_ml_n_floats(const Call *c, const char *name) {
     const OnnxAttr *attr = find_attr(c, name);
     return attr ? attr->floats.n : 0;
 }
@@ -57,13 +53,14 @@ static NodeId rows_in(Call *c, int64_t *n_features) {
 
 /* (x - offset) * scale */
 bool onnx_ml_scaler(Call *c) {
-    int64_t n, n_offsets = n_floats(c, "offset"), n_scales = n_floats(c, "scale");
+    int64_t n, n_offsets = onnx_ml_n_floats(c, "offset"), n_scales = onnx_ml_n_floats(c, "scale");
     NodeId x = rows_in(c, &n);
     if (x == NODE_NONE) return false;
     if (n_offsets)
-        x = op2(c, OP_SUB, x, table_attr(c, "offset", DT_F32, 1, n_offsets == 1 ? &n_offsets : &n));
+        x = op2(c, OP_SUB, x,
+                onnx_ml_table(c, "offset", DT_F32, 1, n_offsets == 1 ? &n_offsets : &n));
     if (n_scales)
-        x = op2(c, OP_MUL, x, table_attr(c, "scale", DT_F32, 1, n_scales == 1 ? &n_scales : &n));
+        x = op2(c, OP_MUL, x, onnx_ml_table(c, "scale", DT_F32, 1, n_scales == 1 ? &n_scales : &n));
     return output(c, 0, x);
 }
 
@@ -88,13 +85,13 @@ bool onnx_ml_normalizer(Call *c) {
 
 /* A missing number of each feature becomes another. Missing are NaN, or a number that is given. */
 bool onnx_ml_imputer(Call *c) {
-    int64_t n, n_values = n_floats(c, "imputed_value_floats");
+    int64_t n, n_values = onnx_ml_n_floats(c, "imputed_value_floats");
     if (n_values == 0)
         return onnx_fail(c, DIAG_NO_LOWERING, "it needs the attribute `imputed_value_floats`");
     NodeId x = rows_in(c, &n);
     if (x == NODE_NONE) return false;
     NodeId values =
-        table_attr(c, "imputed_value_floats", DT_F32, 1, n_values == 1 ? &n_values : &n);
+        onnx_ml_table(c, "imputed_value_floats", DT_F32, 1, n_values == 1 ? &n_values : &n);
     double missing = attr_float(c, "replaced_value_float", 0);
     NodeId is_missing = isnan(missing) ? op2(c, OP_NOT_EQUAL, x, x) : op2n(c, OP_EQUAL, x, missing);
     if (values == NODE_NONE) return false;
@@ -121,10 +118,10 @@ static NodeId linear_scores(Call *c, int64_t n_rows) {
     int64_t n;
     NodeId x = rows_in(c, &n);
     if (x == NODE_NONE) return x;
-    NodeId factors = table_attr(c, "coefficients", DT_F32, 2, (int64_t[]){n_rows, n});
+    NodeId factors = onnx_ml_table(c, "coefficients", DT_F32, 2, (int64_t[]){n_rows, n});
     NodeId scores = factors == NODE_NONE ? factors : matmul(c, x, move_axis(c, factors, 1, 0));
-    if (n_floats(c, "intercepts") == 0 || scores == NODE_NONE) return scores;
-    return op2(c, OP_ADD, scores, table_attr(c, "intercepts", DT_F32, 1, &n_rows));
+    if (onnx_ml_n_floats(c, "intercepts") == 0 || scores == NODE_NONE) return scores;
+    return op2(c, OP_ADD, scores, onnx_ml_table(c, "intercepts", DT_F32, 1, &n_rows));
 }
 
 NodeId onnx_ml_transformed(Call *c, NodeId scores) {
@@ -138,19 +135,23 @@ NodeId onnx_ml_transformed(Call *c, NodeId scores) {
 
 bool onnx_ml_linear_regressor(Call *c) {
     int64_t n_targets = attr_int(c, "targets", 1);
-    if (n_targets < 1 || n_targets > n_floats(c, "coefficients"))
+    if (n_targets < 1 || n_targets > onnx_ml_n_floats(c, "coefficients"))
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "it has no coefficients for its targets");
     return output(c, 0, onnx_ml_transformed(c, linear_scores(c, n_targets)));
 }
 
-bool onnx_ml_output_classes(Call *c, NodeId scores, const VecInt *labels) {
+bool onnx_ml_output_best(Call *c, NodeId scores, const VecInt *labels) {
     if (scores == NODE_NONE) return false;
     double *numbers = arena_array(c->im->arena, double, labels->n + 1);
     int64_t n = labels->n;
     for (uint32_t i = 0; i < labels->n; i++) numbers[i] = (double)labels->data[i];
     NodeId table = table_node(c, DT_I64, 1, &n, numbers);
     NodeId best = build_argreduce(c->im->b, OP_ARGMAX, scores, 1, false);
-    return output(c, 0, build_gather(c->im->b, table, best, 0)) &&
+    return output(c, 0, build_gather(c->im->b, table, best, 0));
+}
+
+bool onnx_ml_output_classes(Call *c, NodeId scores, const VecInt *labels) {
+    return onnx_ml_output_best(c, scores, labels) &&
            output(c, 1, cast_to(c, onnx_ml_transformed(c, scores), DT_F32));
 }
 
@@ -164,4 +165,71 @@ bool onnx_ml_linear_classifier(Call *c) {
     const VecInt *labels;
     return onnx_ml_labels(c, "classlabels_ints", &labels) &&
            onnx_ml_output_classes(c, linear_scores(c, labels->n), labels);
+}
+
+/* Codes. */
+
+/* Whether each element is each of some numbers: x [..], numbers [k] -> [.., k] */
+static NodeId is_each(Call *c, NodeId x, NodeId numbers) {
+    if (x == NODE_NONE || numbers == NODE_NONE) return NODE_NONE;
+    x = with_axis(c, x, shape_of(c, x)->rank);
+    return x == NODE_NONE ? x : op2(c, OP_EQUAL, x, numbers);
+}
+
+/* The integers or floats of an attribute, or of two, one of each; NULL: there are none. */
+static const double *numbers_of(Call *c, const char *ints, const char *floats, int64_t *n,
+                                Dtype *dtype) {
+    const VecInt *list;
+    const OnnxAttr *attr = find_attr(c, floats);
+    if (attr && attr->floats.n) {
+        *n = attr->floats.n;
+        *dtype = DT_F32;
+        return attr->floats.data;
+    }
+    if (!attr_ints(c, ints, &list) || list->n == 0) return NULL;
+    double *numbers = arena_array(c->im->arena, double, list->n);
+    for (uint32_t i = 0; i < list->n; i++) numbers[i] = (double)list->data[i];
+    *n = list->n;
+    *dtype = DT_I64;
+    return numbers;
+}
+
+/* A number for each key; the default for what is no key. */
+bool onnx_ml_label_encoder(Call *c) {
+    int64_t n = 0, n_values = 0;
+    Dtype of_keys = DT_I64, of_values = DT_I64;
+    const double *keys = numbers_of(c, "keys_int64s", "keys_floats", &n, &of_keys);
+    const double *values = numbers_of(c, "values_int64s", "values_floats", &n_values, &of_values);
+    NodeId x = input(c, 0);
+    if (x == NODE_NONE) return false;
+    if (!keys || !values)
+        return onnx_fail(c, DIAG_NO_LOWERING, "it needs numbers as keys and as values");
+    if (n != n_values)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "it has %lld keys and %lld values", (long long)n,
+                         (long long)n_values);
+    NodeId found = is_each(c, cast_to(c, x, of_keys), table_node(c, of_keys, 1, &n, keys));
+    if (found == NODE_NONE) return false;
+    uint32_t last = shape_of(c, found)->rank - 1;
+    NodeId hits = cast_to(c, found, DT_I32);
+    NodeId place = build_argreduce(c->im->b, OP_ARGMAX, hits, (int32_t)last, false);
+    NodeId value = build_gather(c->im->b, table_node(c, of_values, 1, &n, values), place, 0);
+    NodeId is_key = op2n(c, OP_GREATER, reduce(c, OP_MAX, hits, 1u << last, false), 0);
+    double otherwise = dtype_is_float(of_values) ? attr_float(c, "default_float", -0.0)
+                                                 : (double)attr_int(c, "default_int64", -1);
+    if (value == NODE_NONE || is_key == NODE_NONE) return false;
+    return output(c, 0, where(c, is_key, value, constant(c, otherwise, value)));
+}
+
+/* 1 at the place of the element among the categories, else 0: x [..] -> [.., categories] */
+bool onnx_ml_one_hot_encoder(Call *c) {
+    int64_t n = 0;
+    Dtype dtype = DT_I64;
+    NodeId x = input(c, 0);
+    const double *numbers = numbers_of(c, "cats_int64s", "cats_int64s", &n, &dtype);
+    if (x == NODE_NONE) return false;
+    if (!numbers || attr_int(c, "zeros", 1) == 0)
+        return onnx_fail(c, DIAG_NO_LOWERING,
+                         "it needs integers as categories, and zeros for other elements");
+    NodeId is_there = is_each(c, cast_to(c, x, DT_I64), table_node(c, DT_I64, 1, &n, numbers));
+    return output(c, 0, cast_to(c, is_there, DT_F32));
 }
