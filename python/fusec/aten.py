@@ -112,7 +112,7 @@ def same_name(names):
         OPS[op + ".default"] = lambda out, x, word=word: f"{word}({x.to(out.dtype)})"
 
 
-same_name("abs sign neg relu floor ceil round trunc exp log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan "
+same_name("abs sign neg relu floor ceil round trunc exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan "
           "sinh cosh tanh asinh acosh atanh erf sigmoid silu mish hardswish hardsigmoid relu6 "
           "logsigmoid=log_sigmoid softsign selu")
 for _name in ("isnan", "isinf"):
@@ -123,15 +123,21 @@ def binary(op, spell):
     def write(out, a, b, alpha=1):
         b = beside(b, out.dtype)
         return spell.format(a=beside(a, out.dtype), b=b if alpha == 1 else f"({b} * {number(alpha)})")
-    for kind in ("Tensor", "Scalar", "default"):
+    for kind in ("Tensor", "Scalar", "Tensor_Scalar", "Scalar_Tensor", "default"):
         OPS[f"{op}.{kind}"] = write
 
 
 for _op, _spell in [("add", "{a} + {b}"), ("sub", "{a} - {b}"), ("rsub", "{b} - {a}"), ("mul", "{a} * {b}"),
                     ("fmod", "{a} % {b}"), ("maximum", "maximum({a}, {b})"), ("minimum", "minimum({a}, {b})"),
                     ("atan2", "atan2({a}, {b})"), ("bitwise_and", "{a} & {b}"), ("bitwise_or", "{a} | {b}"),
-                    ("bitwise_xor", "{a} ^ {b}"), ("div", "{a} / {b}")]:
+                    ("bitwise_xor", "{a} ^ {b}"), ("bitwise_left_shift", "{a} << {b}"),
+                    ("bitwise_right_shift", "{a} >> {b}"), ("hypot", "hypot({a}, {b})"), ("div", "{a} / {b}")]:
     binary(_op, _spell)
+
+
+for _kind in ("Tensor", "Scalar"):
+    OPS[f"__lshift__.{_kind}"] = OPS["bitwise_left_shift.Tensor"]
+    OPS[f"__rshift__.{_kind}"] = OPS["bitwise_right_shift.Tensor"]
 
 
 def compare(op, sign):
@@ -163,9 +169,9 @@ def remainder(out, a, b):
     return f"where(({r} != 0) && (({r} < 0) != ({b} < 0)), {r} + {b}, {r})"
 
 
-@row("remainder.Tensor", "remainder.Scalar")
+@row("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def _(out, a, b):
-    return remainder(out, a.to(out.dtype), beside(b, out.dtype) if hasattr(b, "to") else constant(b, out.dtype))
+    return remainder(out, a.to(out.dtype) if hasattr(a, "to") else constant(a, out.dtype), beside(b, out.dtype) if hasattr(b, "to") else constant(b, out.dtype))
 
 
 @row("div.Tensor_mode", "div.Scalar_mode")
@@ -225,7 +231,7 @@ def _(out, x, slope=0.01):
 
 
 @row("_to_copy.default", "clone.default", "alias.default", "detach.default", "lift_fresh_copy.default",
-     "contiguous.default")
+     "lift_fresh.default", "contiguous.default")
 def _(out, x, shape=None, **kwargs):
     return str(x.to(out.dtype))
 
@@ -245,7 +251,7 @@ def _(out, *args, **kwargs):
     return f"expand({text}, {shape(out.shape)})" if out.shape else text
 
 
-@row("empty.memory_format", "empty_strided.default")
+@row("empty.memory_format", "empty_strided.default", "empty_permuted.default", "new_empty_strided.default")
 def _(out, *args, **kwargs):
     return f"zeros({shape(out.shape)}, dtype={out.dtype})"
 
@@ -303,15 +309,56 @@ def _(out, x, dims=None, unbiased=True, keepdim=False, correction=None):
     return f"var({x}{over(x, dims, keepdim)}, correction={correction})"
 
 
-@row("cumsum.default")
-def _(out, x, dim, dtype=None):
-    return f"cumsum({x.to(out.dtype)}, axis={axes(x, dim)[0]})"
+@row("var_mean.correction")
+def _(out, x, dims=None, correction=None, keepdim=False):
+    correction = 1 if correction is None else correction
+    return [f"var({x}{over(x, dims, keepdim)}, correction={correction})", f"mean({x}{over(x, dims, keepdim)})"]
 
 
-@row("sort.default")
-def _(out, x, dim=-1, descending=False):
+for _word in ("cumsum", "cumprod", "logcumsumexp"):
+    OPS[_word + ".default"] = lambda out, x, dim, dtype=None, word=_word: (
+        f"{word}({x.to(out.dtype)}, axis={axes(x, dim)[0]})" if x.rank else str(x.to(out.dtype)))
+for _word in ("cummax", "cummin"):
+    OPS[_word + ".default"] = lambda out, x, dim, word=_word: [f"{word}({x}, axis={axes(x, dim)[0]})", None]
+
+
+@row("sort.default", "sort.stable")
+def _(out, x, *args, dim=-1, descending=False, stable=False):
+    dim, descending = (list(args) + [dim, descending][len(args):])[:2]
     text = f"sort({x}, axis={axes(x, dim)[0]}, descending={flag(descending)})"
     return [f"{text}[0]", f"cast({text}[1], i64)"]
+
+
+@row("kthvalue.default")
+def _(out, x, k, dim=-1, keepdim=False):
+    axis = axes(x, dim)[0]
+    at = at_axis(x, axis, f"{k - 1}:{k}" if keepdim else str(k - 1))
+    text = f"sort({x}, axis={axis})"
+    return [f"{text}[0][{at}]", f"cast({text}[1][{at}], i64)"]
+
+
+@row("median.dim")
+def _(out, x, dim, keepdim=False):
+    return [f"median({x}, axis={axes(x, dim)[0]}, keep={flag(keepdim)})", None]
+
+
+@row("histc.default")
+def _(out, x, bins=100, low=0, high=0):
+    require(low != high, "without a range it is that of the numbers; name min and max")
+    return f"cast(histc({x}, {bins}, {number(low)}, {number(high)}), {out.dtype})"
+
+
+@row("searchsorted.Tensor")
+def _(out, sequence, values, out_int32=False, right=False, side=None, sorter=None):
+    require(sorter is None, "a sorter has no spelling; sort the sequence before")
+    dtype = common(sequence, values)
+    return f"cast(searchsorted({sequence.to(dtype)}, {values.to(dtype)}, right={flag(right or side == 'right')}), {out.dtype})"
+
+
+@row("bucketize.Tensor")
+def _(out, x, boundaries, out_int32=False, right=False):
+    dtype = common(x, boundaries)
+    return f"cast(bucketize({x.to(dtype)}, {boundaries.to(dtype)}, right={flag(right)}), {out.dtype})"
 
 
 @row("topk.default")
@@ -409,11 +456,23 @@ def _(out, x, dim=0, start=None, end=None, step=1):
     return f"slice({x}, begin={shape(begins)}, shape={shape(out.shape)}{steps})"
 
 
+def spread(x, source, axis, begin, step):
+    """The elements of `source`, from `begin` on and `step` apart along the axis, in place of those of `x`."""
+    at = f"iota({shape([x.shape[axis]])}) - {begin}"
+    n = source.shape[axis]
+    is_there = f"({at}) % {step} == 0 && ({at}) >= 0 && ({at}) < {n} * {step}"
+    line = shape([x.shape[k] if k == axis else 1 for k in range(x.rank)])
+    found = f"gather({source.to(x.dtype)}, clamp(({at}) / {step}, 0, {n} - 1), axis={axis})"
+    return f"where(reshape({is_there}, {line}), {found}, {x})"
+
+
 @row("slice_scatter.default")
 def _(out, x, source, dim=0, start=None, end=None, step=1):
-    require(step == 1, "only a step of 1 is a concat of parts")
     axis = dim % x.rank
     begin = place(x, axis, start or 0)
+    if step != 1:
+        require(all(isinstance(n, int) for n in (x.shape[axis], source.shape[axis], begin)), "steps take a fixed extent")
+        return spread(x, source, axis, begin, step)
     parts = [f"{x}[{at_axis(x, axis, f':{begin}')}]"] if begin != 0 else []
     last = f"{begin} + {source.shape[axis]}"
     rest = [] if end is None or end == x.shape[axis] or isinstance(end, int) and end >= 2**31 else [
@@ -427,6 +486,16 @@ def _(out, x, source, dim, index):
     at = f"iota({shape(x.shape)}, axis={axis}) == {beside(place(x, axis, index), 'i32')}"
     wide = shape(x.shape[:axis] + [1] + x.shape[axis + 1:])
     return f"where({at}, reshape({source.to(out.dtype)}, {wide}), {x})"
+
+
+@row("unfold.default")
+def _(out, x, dim, size, step):
+    if not x.rank:
+        return f"reshape({x}, {shape(out.shape)})"
+    axis = dim % x.rank
+    taps = f"windows({x}, size=[{size}], axis=[{axis}], stride=[{step}])"
+    rest = [k for k in range(x.rank + 1) if k != axis + 1]
+    return f"transpose({taps}, perm={rest + [axis + 1]})"
 
 
 def pads(x, pad):
@@ -481,7 +550,6 @@ def _(out, x, dim, index, sparse_grad=False):
 def flat_index(x, indices, used):
     """One index of the axes `used`, taken as one axis, from an index of each; below 0 they count from the end."""
     require(all(indices[k].dtype != "bool" for k in used), "a mask gives a shape that depends on numbers; use where")
-    require(used == list(range(used[0], used[-1] + 1)), "the index tensors must stand side by side; permute before")
     extent = lambda k: beside(x.shape[k], indices[k].dtype)
     where = lambda k: f"where({indices[k]} < 0, {indices[k]} + {extent(k)}, {indices[k]})"
     at = where(used[0])
@@ -499,6 +567,10 @@ def broadcast(shapes):
 @row("index.Tensor", "_unsafe_index.Tensor")
 def _(out, x, indices):
     used = [k for k, index in enumerate(indices) if index is not None]
+    if used != list(range(used[0], used[-1] + 1)):  # then the axes of the index come first
+        order = used + [k for k in range(x.rank) if k not in used]
+        x = Text(f"transpose({x}, perm={order})", [x.shape[k] for k in order])
+        indices, used = [indices[k] for k in used], list(range(len(used)))
     at = flat_index(x, indices, used)
     flat = x if len(used) == 1 else f"reshape({x}, {shape(x.shape[:used[0]] + [-1] + x.shape[used[-1] + 1:])})"
     return f"gather({flat}, {at}, axis={used[0]})"
@@ -534,9 +606,11 @@ def _(out, x, indices, values, accumulate=False):
     places = broadcast([indices[k].shape for k in used])
     # The axes of the index first, as one.
     n, rest = len(places), [k for k in range(x.rank) if k not in used]
-    wide = shape(x.shape[:first] + places + x.shape[last + 1:])
-    order = [first + k for k in range(n)] + list(range(first)) + list(range(first + n, first + n + x.rank - last - 1))
     others = [x.shape[k] for k in rest]
+    wide, order = shape(places + others), list(range(n + len(rest)))  # of index tensors that are apart
+    if used == list(range(first, last + 1)):
+        wide = shape(x.shape[:first] + places + x.shape[last + 1:])
+        order = [first + k for k in range(n)] + list(range(first)) + list(range(first + n, first + n + x.rank - last - 1))
     source = f"reshape(transpose(expand({values}, {wide}), perm={order}), {shape([-1] + others)})"
     flat = f"reshape(transpose({x}, perm={used + rest}), {shape([-1] + others)})"
     word = "index_add" if accumulate else "index_copy"
@@ -586,9 +660,26 @@ def _(out, a, b):
     return f"{a} @ {b}"
 
 
-@row("addmm.default")
+@row("_grouped_mm.default", "transformers.grouped_mm_fallback.default")
+def _(out, a, b, ends=None, bias=None, out_dtype=None):
+    """Each row of `a` times the matrix of its group; `ends` has the row behind each group."""
+    require(ends is not None and a.rank == 2 and b.rank == 3 and bias is None and out_dtype is None,
+            "groups are rows of a matrix, with a matrix of weights each")
+    rows = f"iota([{a.shape[0]}], dtype={ends.dtype})"
+    group = f"minimum(searchsorted({ends}, {rows}, right=true), {b.shape[0]} - 1)"
+    product = f"reshape({a}, {shape([a.shape[0], 1, a.shape[1]])}) @ gather({b}, {group}, axis=0)"
+    return f"reshape({product}, {shape(out.shape)})"
+
+
+@row("addmm.default", "addmv.default")
 def _(out, bias, a, b, beta=1, alpha=1):
     product = f"{a} @ {b}" if alpha == 1 else f"({a} @ {b}) * {number(alpha)}"
+    return f"{product} + {bias}" if beta == 1 else f"{product} + {bias} * {number(beta)}"
+
+
+@row("addbmm.default")
+def _(out, bias, a, b, beta=1, alpha=1):
+    product = f"sum({a} @ {b}, axis=0)" + ("" if alpha == 1 else f" * {number(alpha)}")
     return f"{product} + {bias}" if beta == 1 else f"{product} + {bias} * {number(beta)}"
 
 
@@ -704,6 +795,11 @@ for _rank in (1, 2, 3):
     OPS[f"avg_pool{_rank}d.default"] = average_pooling(f"avg_pool{_rank}d", _rank)
     OPS[f"_adaptive_avg_pool{_rank}d.default"] = OPS[f"adaptive_avg_pool{_rank}d.default"] = (
         lambda out, x, size, rank=_rank: f"adaptive_avg_pool{rank}d({x}, {shape(size)})")
+
+
+for _rank in (2, 3):
+    OPS[f"adaptive_max_pool{_rank}d.default"] = lambda out, x, size, rank=_rank: [
+        f"adaptive_max_pool{rank}d({x}, {shape(size)})", None]
 
 
 def per_channel(value, usual, n, dtype):

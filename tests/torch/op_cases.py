@@ -24,7 +24,7 @@ def cases():
     x, y, p = floats(3, 5), floats(3, 5), positive(3, 5)
     i, j = integers(3, 5), integers(3, 5)
     image, mask = floats(2, 4, 8, 8), floats(3, 5) > 0
-    for name in "abs sign neg relu floor ceil round trunc exp expm1 sin cos tan atan sinh cosh tanh asinh erf sigmoid".split():
+    for name in "abs sign neg relu floor ceil round trunc exp exp2 expm1 sin cos tan atan sinh cosh tanh asinh erf sigmoid".split():
         yield name, (getattr(torch, name), [x])
     for name in "isnan isinf".split():
         yield name, (getattr(torch, name), [torch.where(x > 0.5, torch.inf, torch.where(x < -0.5, torch.nan, x))])
@@ -168,6 +168,7 @@ def cases():
     yield "bilinear corners", (lambda a: F.interpolate(a, size=(13, 11), mode="bilinear", align_corners=True), [image])
     yield "grid_sample", (lambda a, g: F.grid_sample(a, g, align_corners=False), [image, floats(2, 3, 3, 2) / 2])
     yield from by_overload()
+    yield from beyond_core()
 
 
 def by_overload():
@@ -248,3 +249,35 @@ def backward_passes(aten):
     yield "embedding backward", (
         lambda g, k: (aten.embedding_dense_backward(g, k, 3, -1, False), aten.embedding_dense_backward(g, k, 3, 1, False)),
         [floats(2, 4, 5), below(3, 2, 4)])
+
+
+def beyond_core():
+    """Cases of ops that are no core ATen ops, and that PyTorch's decompositions leave."""
+    aten, x, y, i, image = torch.ops.aten, floats(3, 5), floats(3, 5), integers(3, 5), floats(2, 4, 8, 8)
+    yield "hypot", (torch.hypot, [x, y])
+    yield "shifts", (lambda a, b: (a << b, a >> b, a << 2, a.bitwise_right_shift(b)), [i, below(5, 3, 5)])
+    yield "numbers before", (lambda a: (aten.bitwise_and.Scalar_Tensor(6, a), aten.remainder.Scalar_Tensor(7, a)), [i])
+    for name in "cumprod logcumsumexp".split():
+        yield name, (lambda a, op=getattr(torch, name): (op(a, 1), op(a, 0)), [x])
+    for name in "cummax cummin".split():
+        yield name, (lambda a, op=getattr(torch, name): op(a, 1)[0], [x])
+    yield "var_mean", (lambda a: (*torch.var_mean(a, 1), *torch.var_mean(a, (0, 1), correction=0, keepdim=True)), [x])
+    yield "stable sort", (lambda a: (*a.sort(dim=1, stable=True), a.argsort(dim=0, descending=True, stable=True)), [i % 3])
+    yield "kthvalue and median", (lambda a: (*a.kthvalue(2, 1), a.kthvalue(3, 0, True)[0], a.median(1)[0]), [x])
+    yield "histc", (lambda a: (torch.histc(a, 4, -1, 1), torch.histc(a, 3, 0, 2)), [x])
+    yield "searchsorted", (lambda a, b: (torch.searchsorted(a, b), torch.searchsorted(a[1], b, right=True),
+                                         torch.bucketize(b, a[0]), torch.bucketize(b, a[0], right=True)),
+                           [torch.sort(x.round())[0], y.round()])
+    yield "unfold", (lambda a: (a.unfold(3, 3, 2), a.unfold(1, 2, 1), a[0, 0, 0].unfold(0, 8, 1)), [image])
+    yield "index apart", (lambda a, k, m: (a[k, :, m], a[:, k, :, m]), [image, below(2, 3), below(8, 4, 3) - 3])
+    yield "index_put apart", (lambda a, k, m, v: (aten.index_put(a, [None, k, None, m], v), aten.index_put(a, [k, None, m], v[:1, :1])),
+                              [image, torch.tensor([1, 0, -1]), torch.tensor([[0, -1, 4], [2, 3, 5]]), floats(3, 2, 8)])
+    yield "slice_scatter steps", (lambda a, b: (torch.slice_scatter(a, b[:, :2], 1, 1, 5, 2), torch.slice_scatter(a, b[:2], 0, 0, 3, 2)),
+                                  [x, y])
+    yield "adaptive_max_pool", (lambda a: (F.adaptive_max_pool2d(a, 2), F.adaptive_max_pool2d(a, (3, 5)), F.adaptive_max_pool3d(a[None], 2)),
+                                [image])
+    yield "addmv and addbmm", (lambda c, a, b: (torch.addmv(c, a, b[0, 0], alpha=2), torch.addbmm(a[:, :3], b, b.mT, beta=0.5)),
+                               [floats(3), x, floats(2, 3, 5)])
+    ends = torch.tensor([2, 2, 5, 7], dtype=torch.int32)
+    yield "grouped products", (lambda a, b: aten._grouped_mm(a.bfloat16(), b.bfloat16(), ends).float(),
+                              [integers(7, 8) % 4, integers(4, 8, 16) % 4])
