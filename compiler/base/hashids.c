@@ -9,6 +9,13 @@ static void put(HashIds *ids, HashSlot slot) {
     ids->slots[at & (ids->n_slots - 1)] = slot;
 }
 
+HashIds hashids_sized(Arena *arena, uint32_t n) {
+    HashIds ids = {.n_slots = LEAST_SLOTS};
+    while (ids.n_slots < 2 * n) ids.n_slots *= 2;
+    ids.slots = arena_array(arena, HashSlot, ids.n_slots);
+    return ids;
+}
+
 void hashids_add(Arena *arena, HashIds *ids, uint64_t hash, uint32_t id) {
     if (2 * (ids->n + 1) > ids->n_slots) {
         HashIds larger = {.n = ids->n, .n_slots = ids->n_slots ? 2 * ids->n_slots : LEAST_SLOTS};

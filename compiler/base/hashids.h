@@ -44,6 +44,8 @@ static inline uint32_t hashids_next(const HashIds *ids, uint64_t hash, uint32_t 
     return 0;
 }
 
+/* An empty table with room for n ids. */
+HashIds hashids_sized(Arena *arena, uint32_t n);
 /* Adds an id (not 0) that the table does not have with this hash. */
 void hashids_add(Arena *arena, HashIds *ids, uint64_t hash, uint32_t id);
 /* A copy with its own slots, for a copy of the interning table. */

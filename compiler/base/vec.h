@@ -47,6 +47,11 @@ static inline bool vec_among(const uint32_t *data, uint32_t n, uint32_t value) {
 /* Whether a vector of uint32_t contains the value. */
 #define vec_has(v, value) vec_among((v)->data, (v)->n, (value))
 
+/* Gives an empty vector storage for n elements at once. */
+#define vec_reserve(arena, v, n_elems)                                     \
+    ((v)->data = arena_alloc_array((arena), (n_elems), sizeof *(v)->data), \
+     (v)->capacity = (n_elems))
+
 #define vec_push(arena, v, ...)                                                            \
     ((v)->data = vec_grown((arena), (v)->data, (v)->n, &(v)->capacity, sizeof *(v)->data), \
      (v)->data[(v)->n++] = (__VA_ARGS__))

@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "fuse/group.h"
 #include "fuse/hoist.h"
+#include "fuse/op_kernels.h"
 #include "layout/order.h"
 #include "layout/pad.h"
 
@@ -347,6 +348,8 @@ static void add_scratch(Fuser *f, Kernel *kernel) {
 static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     InlineMarks marks = inline_marks_new(f->scratch, f->graph);
+    OpKernels known = {.ids = {0}};
+    vec_reserve(f->arena, &f->plan->kernels, n_groups);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
     f->loaded_by = arena_array(f->scratch, uint32_t, f->plan->buffers.n);
     for (uint32_t i = 0; i < n_groups; i++) {
@@ -367,7 +370,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .has_cores = f->has_cores,
                              .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
-        if (!inline_group(f->arena, &input, group, &kernel, &failure->why) ||
+        if (!op_kernels_inline(f->arena, &known, &input, group, &kernel, &failure->why) ||
             is_unlowered(f, &kernel, &failure->why)) {
             note_failure(f, group, failure);
             return false;

@@ -1,6 +1,7 @@
 /* Whether a group can be a kernel: a trial of inlining, unless the memo knows its result. See
  * group_state.h. */
 #include "fuse/group_state.h"
+#include "fuse/op_kernels.h"
 #include "machine/tuning.h"
 
 #include <string.h>
@@ -89,6 +90,10 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
                          .decisions = p->decisions,
                          .max_scalars = FUSE_MOST_SCALARS,
                          .asked = p->memo ? &asked : NULL};
+    if (p->off && op_kernels_are_for(&input, group)) {
+        op_kernels_note_loads(p->arena, p->graph, group);
+        return true;
+    }
     Group attempted = group_copy(p->arena, group);
     add_gemm_slice(p, &attempted);
     GroupEntry *entry = p->memo ? group_memo_entry(p->memo, &input, &attempted) : NULL;

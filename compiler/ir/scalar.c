@@ -25,13 +25,17 @@ ScalarTab *scalartab_new(Arena *arena, IndexTab *indices) {
 }
 
 ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab) {
-    ScalarTab *copy = scalartab_new(arena, tab->indices);
-    copy->is_fast = tab->is_fast;
+    ScalarTab *copy = arena_array(arena, ScalarTab, 1);
+    *copy = (ScalarTab){.arena = arena, .indices = tab->indices, .is_fast = tab->is_fast};
     copy->nodes.n = copy->nodes.capacity = tab->nodes.n;
     copy->nodes.data = arena_copy(arena, tab->nodes.data, tab->nodes.n * sizeof(Scalar));
     copy->guards.n = copy->guards.capacity = tab->guards.n;
     copy->guards.data = arena_copy(arena, tab->guards.data, tab->guards.n * sizeof(Guard));
     return copy;
+}
+
+bool scalartab_has_guards(const ScalarTab *tab) {
+    return tab->guards.n > 1;
 }
 
 void scalartab_move_loads(ScalarTab *tab, uint32_t buffer, DimId begin) {
@@ -82,6 +86,21 @@ static uint64_t scalar_hash(const Scalar *s) {
         hash = hash_mix(hash, (uint64_t)words[i] << 32 | words[i + 1]);
     memcpy(&number, &s->number, sizeof number);
     return hash_mix(hash, number);
+}
+
+ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t *from,
+                             const uint32_t *to, uint32_t n) {
+    ScalarTab *copy = scalartab_copy(arena, tab);
+    copy->guard_ids = hashids_copy(arena, &tab->guard_ids);
+    copy->ids = hashids_sized(arena, tab->nodes.n);
+    for (uint32_t i = 1; i < copy->nodes.n; i++) {
+        Scalar *s = &copy->nodes.data[i];
+        uint32_t k = 0;
+        while (s->kind == SCALAR_LOAD && k < n && s->buffer != from[k]) k++;
+        if (s->kind == SCALAR_LOAD && k < n) s->buffer = to[k];
+        hashids_add(arena, &copy->ids, scalar_hash(s), i);
+    }
+    return copy;
 }
 
 /* Numbers are compared by their bits: -0.0 differs from 0.0, and NaN equals itself. */

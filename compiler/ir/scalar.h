@@ -60,6 +60,11 @@ uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
 /* A copy with the same ids, over the same indices. */
 ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab);
+/* A copy of its own for a kernel of the same program, whose loads are of the buffers `to` where
+ * these are of `from`. */
+ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t *from,
+                             const uint32_t *to, uint32_t n);
+bool scalartab_has_guards(const ScalarTab *tab);
 /* Lets all loads of the buffer count from `begin` on. Loads that are made later may have two ids.
  */
 void scalartab_move_loads(ScalarTab *tab, uint32_t buffer, DimId begin);

@@ -109,7 +109,9 @@ struct Kernel {
     uint64_t symbols;      /* dims passed to it: bit set of dim symbols */
     Variant *variants;     /* at most MAX_VARIANTS; shared by copies of the kernel */
     uint32_t n_variants;
-    uint32_t code; /* equal for kernels that differ only in their buffers (launch/dedup.h) */
+    uint32_t program; /* kernels of a number are copies of one, but for their buffers and nodes, as
+                       * fusion made them (fuse/op_kernels.h); 0: no other kernel need be */
+    uint32_t code;    /* equal for kernels that differ only in their buffers (launch/dedup.h) */
     /* Its code and its launch have pointers to these parts, and its launch these constants; its
      * scalars have not. NULL: none. */
     const KernelParts *parts;

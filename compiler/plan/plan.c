@@ -29,6 +29,12 @@ void buffer_order_coords(const Buffer *buffer, const IndexId *coords, IndexId *i
     move_to_end(coords, rank, axis, in_memory);
 }
 
+bool buffer_is_alike(const Buffer *a, const Buffer *b) {
+    return a->kind == b->kind && a->space == b->space && a->dtype == b->dtype &&
+           a->inner == b->inner && a->pitch == b->pitch && !a->choice && !b->choice &&
+           shape_equal(&a->shape, &b->shape);
+}
+
 Shape buffer_layout(const Buffer *buffer) {
     Shape layout = buffer->shape;
     if (buffer->pitch) layout.dims[layout.rank - 1] = buffer->pitch;

@@ -141,6 +141,9 @@ bool kernel_arg_is_given(const Plan *plan, const Kernel *kernel, uint32_t arg);
 void buffer_put_inside(Buffer *buffer, uint32_t axis);
 /* Brings coordinates of the buffer's node into the order of memory. */
 void buffer_order_coords(const Buffer *buffer, const IndexId *coords, IndexId *in_memory);
+/* Whether the buffers differ only in their names, places and values, and not in what a kernel's
+ * program and schedule follow from. */
+bool buffer_is_alike(const Buffer *a, const Buffer *b);
 /* The shape that the buffer fills in memory: rows as long as its pitch. */
 Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, gaps between rows included. */

@@ -66,9 +66,44 @@ bool sched_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
     return own->in_one_block && own->in_one_block(kernel, threads, variant);
 }
 
-void sched_plan(Arena *arena, Plan *plan, const Target *target) {
+/* Whether the kernels are still copies of one, whose accesses and so whose schedules are the same.
+ */
+static bool are_alike(const Plan *plan, const Kernel *a, const Kernel *b) {
+    bool alike = scalartab_indices(a->scalars) == scalartab_indices(b->scalars) &&
+                 a->is_init == b->is_init && a->args.n == b->args.n && !a->choice && !b->choice &&
+                 a->n_parallel == b->n_parallel;
+    for (uint32_t i = 0; i < a->args.n && alike; i++)
+        alike = buffer_is_alike(&plan->buffers.data[a->args.data[i]],
+                                &plan->buffers.data[b->args.data[i]]);
+    return alike;
+}
+
+static void copy_schedule(Arena *arena, const Plan *plan, Kernel *kernel, const Kernel *first) {
+    kernel_set_variants(arena, kernel, first->variants, first->n_variants);
+    for (uint32_t i = 0; i < kernel->n_variants; i++)
+        kernel->variants[i].symbol = sched_symbol(arena, plan, kernel, i);
+}
+
+/* Per program, the kernel that was scheduled first, plus 1. */
+static uint32_t *first_of_program(Arena *arena, const Plan *plan) {
+    uint32_t most = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++)
-        sched_kernel(arena, plan, &plan->kernels.data[k], target);
+        if (plan->kernels.data[k].program > most) most = plan->kernels.data[k].program;
+    return arena_array(arena, uint32_t, most + 1);
+}
+
+void sched_plan(Arena *arena, Plan *plan, const Target *target) {
+    uint32_t *first_of = first_of_program(arena, plan);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        Kernel *kernel = &plan->kernels.data[k];
+        uint32_t first = kernel->program ? first_of[kernel->program] : 0;
+        if (first && are_alike(plan, kernel, &plan->kernels.data[first - 1])) {
+            copy_schedule(arena, plan, kernel, &plan->kernels.data[first - 1]);
+            continue;
+        }
+        sched_kernel(arena, plan, kernel, target);
+        if (kernel->program && !first) first_of[kernel->program] = k + 1;
+    }
     plan_launch_singly(arena, plan);
 }
 

@@ -83,17 +83,21 @@ DimId sched_n_segments(const Scheduler *s) {
                : index_axis_extent(s->indices, s->kernel->segment_axis);
 }
 
+Str sched_symbol(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t variant) {
+    const char *graph = plan->graph->name;
+    bool has_prefix = strncmp(kernel->name, graph, strlen(graph)) == 0;
+    const char *prefix = has_prefix ? "" : graph, *joint = has_prefix ? "" : "_";
+    return variant ? str_format(arena, "%s%s%s_v%u", prefix, joint, kernel->name, variant)
+                   : str_format(arena, "%s%s%s", prefix, joint, kernel->name);
+}
+
 void sched_add(Scheduler *s, Variant variant) {
     uint32_t n = s->n_before + s->n_made;
     const Variant *before = s->n_made ? &s->made[s->n_made - 1] : NULL;
     bool are_compared = before && before->price.group && before->price.group == variant.price.group;
     if (before && !variant_has_conditions(s->plan, s->kernel, before) && !are_compared) return;
-    const char *graph = s->plan->graph->name;
-    bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
     variant.grid = choice_scale(s->dims, s->kernel->choice, s->kernel->version, variant.grid);
-    variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
-                                s->kernel->name);
-    if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
+    variant.symbol = sched_symbol(s->arena, s->plan, s->kernel, n);
     if (n == MAX_VARIANTS) ice(s->arena, "kernel %s has too many variants", s->kernel->name);
     s->made[s->n_made++] = variant;
 }

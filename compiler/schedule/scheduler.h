@@ -56,6 +56,8 @@ typedef struct TemplateSchedule {
 
 const TemplateSchedule *template_schedule(TemplateId id);
 
+/* The name of the kernel's function for its variant of this number. */
+Str sched_symbol(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t variant);
 /* Adds a variant. Drops it if the variant before it always applies and competes with no other by
  * price, because then this one would never run. */
 void sched_add(Scheduler *s, Variant variant);
