@@ -1,8 +1,8 @@
 /* See place.h. Rooms are placed one by one, each at the lowest offset that is proven not to overlap
  * the rooms placed before: at 0, at the end of a room, or, if no end is proven to be above all
  * others, at an upper bound of several ends. The best order of rooms depends on how the sizes grow.
- * Therefore several orders are tried, and the one with the smallest workspace at the cost points
- * stays. */
+ * Therefore several orders are tried, until one needs no more than the rooms of some launch, and
+ * the one with the smallest workspace at the cost points stays. */
 #include "memory/place.h"
 
 #include "cost/cost.h"
@@ -378,6 +378,34 @@ static double end_at(const Packer *p, uint32_t point) {
     return most;
 }
 
+/* The most bytes that are needed at once, at a cost point: no order leads to fewer. */
+static double least_end(const Packer *p, uint32_t n_launches, uint32_t point) {
+    double *change = arena_array(p->arena, double, (size_t)n_launches + 1), now = 0, most = 1;
+    for (uint32_t i = 0; i < p->items.n; i++) {
+        const Item *item = &p->items.data[i];
+        change[p->rooms[item->room].first] += (double)item->size.at[point];
+        change[p->rooms[item->room].last + 1] -= (double)item->size.at[point];
+    }
+    for (uint32_t k = 0; k < n_launches; k++) {
+        now += change[k];
+        if (now > most) most = now;
+    }
+    return most;
+}
+
+/* Whether no other order can lead to fewer bytes, at any cost point. */
+static bool is_least(const Packer *p) {
+    uint32_t n_launches = 0;
+    bool is = true;
+    for (uint32_t i = 0; i < p->items.n; i++)
+        if (p->rooms[i].last + 1 > n_launches) n_launches = p->rooms[i].last + 1;
+    ArenaMark mark = arena_mark(p->arena);
+    for (uint32_t i = 0; i < p->points.n && is; i++)
+        is = end_at(p, i) <= least_end(p, n_launches, i);
+    arena_rewind(p->arena, mark);
+    return is;
+}
+
 static void keep(const Packer *p, Room *rooms, VecDim *ends) {
     for (uint32_t i = 0; i < p->items.n; i++)
         rooms[p->items.data[i].room].offset = p->items.data[i].from.dim;
@@ -415,7 +443,8 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     p.met.items = arena_array(arena, uint32_t, rooms->n);
     p.met.is = arena_array(arena, bool, rooms->n);
     p.met.highest = arena_array(arena, int64_t, rooms->n);
-    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+    bool is_best = false;
+    for (size_t o = 0; o < sizeof orders / sizeof *orders && !is_best; o++) {
         double ratio = 0;
         if (!place_all(&p, orders[o])) continue;
         for (uint32_t i = 0; i < p.points.n && is_done; i++) ratio += end_at(&p, i) / best[i];
@@ -423,6 +452,7 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
         for (uint32_t i = 0; i < p.points.n; i++) best[i] = end_at(&p, i);
         keep(&p, rooms->data, ends);
         is_done = true;
+        is_best = is_least(&p);
     }
     return is_done;
 }
