@@ -12,6 +12,7 @@
 #include "template/map_tile.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Bytes per element along an axis shorter than a warp, where the warp continues along the axis
  * before it. */
@@ -371,6 +372,26 @@ static double reduced_elems(const Coster *c, const Kernel *kernel) {
     return all / fmax(1, cost_number(c, node->shape.dims[axis]));
 }
 
+/* pressure_of. A plan without fusion has thousands of kernels of a program. */
+static Pressure find_pressure(Coster *c, const Kernel *kernel, const Variant *variant) {
+    if (!kernel->program) return pressure_of(c->arena, kernel, variant, c->card);
+    while (c->known.n <= kernel->program)
+        vec_push(c->arena, &c->known, ((KnownPressure){.kernel = NULL}));
+    KnownPressure *known = &c->known.data[kernel->program];
+    bool is_known =
+        known->kernel &&
+        scalartab_indices(known->kernel->scalars) == scalartab_indices(kernel->scalars) &&
+        known->kernel->args.n == kernel->args.n &&
+        known->variant->shared_bytes == variant->shared_bytes &&
+        known->variant->kept_shared_bytes == variant->kept_shared_bytes &&
+        memcmp(&known->variant->sched, &variant->sched, sizeof variant->sched) == 0;
+    if (!is_known)
+        *known = (KnownPressure){.kernel = kernel,
+                                 .variant = variant,
+                                 .pressure = pressure_of(c->arena, kernel, variant, c->card)};
+    return known->pressure;
+}
+
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
@@ -390,7 +411,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     c->launch_begun = c->launch_begun || p.begins;
     c->out->n_launches += p.begins;
     if (p.variant->is_persistent) cost->n_blocks = fmin(cost->n_blocks, c->card->n_processors);
-    cost->pressure = pressure_of(c->arena, kernel, p.variant, c->card);
+    cost->pressure = find_pressure(c, kernel, p.variant);
     const Pressure *most = is_parallel ? &c->beside.most : is_sequenced ? &cost[-1].pressure : NULL;
     if (most && (is_parallel || most->n_blocks < cost->pressure.n_blocks)) {
         cost->pressure.n_blocks = most->n_blocks;

@@ -13,6 +13,13 @@ typedef struct Beside {
     Pressure most; /* of the kernel with the fewest blocks per processor */
 } Beside;
 
+/* The pressure of a kernel, which others of its program share. */
+typedef struct KnownPressure {
+    const Kernel *kernel; /* NULL: none is known */
+    const Variant *variant;
+    Pressure pressure;
+} KnownPressure;
+
 typedef struct Coster {
     Arena *arena;
     PlanCost *out;
@@ -24,6 +31,7 @@ typedef struct Coster {
     Beside beside;        /* its parallel kernels */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                       * did; negative: the current kernel does */
+    Vec(KnownPressure) known;     /* by program */
     FootprintSeen *seen;          /* per buffer: the part that the cache may hold */
     double passed;                /* bytes of DRAM traffic so far */
     bool launch_begun, has_begun; /* a kernel of this launch has started; any kernel has */

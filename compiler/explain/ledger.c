@@ -11,11 +11,16 @@ typedef struct Filler {
     const Graph *graph;
     DimTab *dims;
     Ledger *ledger;
+    DimId *printed; /* the dim of the last text: values of a shape follow one another */
+    const char **text;
 } Filler;
 
 /* Prints the dim; DIM_NONE: a sum of more than dims can count. */
 static const char *dim_text(const Filler *f, DimId dim) {
-    return dim == DIM_NONE ? "more than 2^62" : dim_str(f->dims, f->arena, dim);
+    if (dim == DIM_NONE) return "more than 2^62";
+    if (dim != *f->printed) *f->text = dim_str(f->dims, f->arena, dim);
+    *f->printed = dim;
+    return *f->text;
 }
 
 static LedgerBytes bytes_of(const Filler *f, DimId dim) {
@@ -67,6 +72,7 @@ static void count_edge(const Filler *f, const Edge *edge) {
 
 static void fill_edges(const Filler *f) {
     EdgeCosts costs = edge_costs(f->arena, f->cost, f->input->unfused_cost);
+    vec_reserve(f->arena, &f->ledger->edges, f->plan->edges.n);
     for (uint32_t i = 0; i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
         LedgerEdge filled = {.from = value_of(f, edge->producer),
@@ -158,6 +164,7 @@ static LedgerKernel kernel_of(const Filler *f, uint32_t k) {
 static void fill_kernels(const Filler *f) {
     const Plan *plan = f->plan;
     uint32_t n_init = f->cost->n_init;
+    vec_reserve(f->arena, &f->ledger->kernels, plan->kernels.n);
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         LedgerKernel filled = kernel_of(f, k);
         filled.launch =
@@ -239,11 +246,12 @@ static DimId traffic(const Filler *f, const Plan *plan) {
     return total;
 }
 
-static bool has_copy(const Filler *f, uint32_t buffer) {
+/* Per buffer: whether it has a copy. */
+static bool *find_copied(const Filler *f) {
+    bool *is_copied = arena_array(f->arena, bool, f->plan->buffers.n);
     for (uint32_t b = 0; b < f->plan->buffers.n; b++)
-        if (f->plan->buffers.data[b].choice && f->plan->buffers.data[b].source == buffer)
-            return true;
-    return false;
+        if (f->plan->buffers.data[b].choice) is_copied[f->plan->buffers.data[b].source] = true;
+    return is_copied;
 }
 
 static bool gathers(const Kernel *kernel, uint32_t buffer) {
@@ -258,12 +266,11 @@ static bool gathers(const Kernel *kernel, uint32_t buffer) {
 
 /* The bytes of a buffer that a run accesses. Kernels that gather equally many rows gather the same
  * rows. Different parts that kernels read add up, to the whole buffer at most. */
-static DimId used_bytes(const Filler *f, uint32_t buffer) {
+static DimId used_bytes(const Filler *f, const VecU32 *users, uint32_t buffer) {
     DimId used = DIM_NONE, all = buffer_bytes(f->dims, &f->plan->buffers.data[buffer]);
-    if (has_copy(f, buffer)) return all;
-    for (uint32_t i = plan_n_init(f->plan); i < f->plan->kernels.n; i++) {
-        const Kernel *kernel = &f->plan->kernels.data[i];
-        if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+    for (uint32_t i = 0; i < users->n; i++) {
+        const Kernel *kernel = &f->plan->kernels.data[users->data[i]];
+        if (kernel->is_init) continue;
         DimId own = kernel_buffer_bytes(f->plan, kernel, buffer);
         bool is_same = used == own && gathers(kernel, buffer);
         if (used != DIM_NONE && !is_same) own = add(f, used, own);
@@ -277,8 +284,14 @@ static DimId used_bytes(const Filler *f, uint32_t buffer) {
  * temporaries, once each. */
 static DimId least_traffic(const Filler *f) {
     DimId total = dim_const(f->dims, 0);
-    for (uint32_t b = 0; b < f->plan->buffers.n; b++)
-        if (f->plan->buffers.data[b].kind != BUFFER_TEMP) total = add(f, total, used_bytes(f, b));
+    const VecU32 *users = plan_users(f->arena, f->plan);
+    const bool *is_copied = find_copied(f);
+    for (uint32_t b = 0; b < f->plan->buffers.n; b++) {
+        const Buffer *buffer = &f->plan->buffers.data[b];
+        if (buffer->kind == BUFFER_TEMP) continue;
+        total = add(f, total,
+                    is_copied[b] ? buffer_bytes(f->dims, buffer) : used_bytes(f, &users[b], b));
+    }
     return total;
 }
 
@@ -296,7 +309,11 @@ const Ledger *ledger_new(Arena *arena, const LedgerInput *input) {
     const PlanCost *cost = input->cost;
     const Plan *plan = cost->plan;
     Ledger *ledger = arena_alloc(arena, sizeof *ledger);
+    DimId printed = DIM_NONE;
+    const char *text = NULL;
     Filler f = {.arena = arena,
+                .printed = &printed,
+                .text = &text,
                 .input = input,
                 .cost = cost,
                 .plan = plan,

@@ -216,17 +216,18 @@ Test(hostile, explain_leaves_out_advice_only) {
     }
 }
 
-/* The ledger takes three times the compilation, and the test allows five, because a loaded machine
+/* The ledger takes three times the compilation, and the test allows four, because a loaded machine
  * counts more. */
 Test(hostile, explain_takes_little_longer_than_the_compilation) {
-    static const char *const names[] = {"softmaxes", "convolutions", "several kinds",
-                                        "dynamic slices", "expansions"};
+    static const char *const names[] = {"softmaxes",      "convolutions", "several kinds",
+                                        "dynamic slices", "expansions",   "sums of asin",
+                                        "sums of cbrt",   "inputs",       "positions"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        write_kind(kind_of(names[i]), 1000);
+        write_kind(kind_of(names[i]), i < 5 ? 1000 : 0);
         cr_assert_eq(compile(names[i], ""), 0, "%s", run.err);
         double seconds = run.seconds;
         cr_assert_eq(fusec("@hostile.g -o @a.ptx --explain", NULL), 0, "%s", run.err);
-        cr_expect(run.seconds <= 5 * seconds, "%s: %.2f and %.2f seconds", names[i], seconds,
+        cr_expect(run.seconds <= 4 * seconds, "%s: %.2f and %.2f seconds", names[i], seconds,
                   run.seconds);
     }
 }

@@ -284,6 +284,7 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
                           const bool *live, const int64_t *dims) {
     Measurer m = measurer_of(plan, kernel, buffer, dims);
     FootprintHulls all = {0};
+    ArenaMark mark = arena_mark(arena);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || (live && !live[id])) continue;
@@ -291,7 +292,9 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
         cut_by(&m, &box, load->guard);
         union_add(arena, &m, &all, &box);
     }
-    return union_measure(&m, &all);
+    Footprint whole = union_measure(&m, &all);
+    arena_rewind(arena, mark);
+    return whole;
 }
 
 static FootprintHulls *seen_hulls(Arena *arena, FootprintSeen *seen) {
@@ -316,13 +319,13 @@ double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel,
     return fresh;
 }
 
-Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
-                                const int64_t *dims) {
+Footprint footprint_least_loads(Arena *arena, const Plan *plan, const VecU32 *readers,
+                                uint32_t buffer, const int64_t *dims) {
     Footprint most = {0};
     Measurer m = {.kernel = NULL};
     FootprintHulls all = {0};
-    for (uint32_t k = first; k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
+    for (uint32_t k = 0; k < readers->n; k++) {
+        const Kernel *kernel = &plan->kernels.data[readers->data[k]];
         for (uint32_t i = 0; i < kernel->args.n && !kernel_is_alternative(kernel); i++) {
             uint32_t arg = kernel->args.data[i];
             if (plan_read_buffer(plan, arg, dims) != buffer) continue;
@@ -359,8 +362,11 @@ Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel,
                            const int64_t *dims) {
     Measurer m = measurer_of(plan, kernel, buffer, dims);
     FootprintHulls all = {0};
+    ArenaMark mark = arena_mark(arena);
     add_all_stores(arena, &m, buffer, &all);
-    return union_measure(&m, &all);
+    Footprint whole = union_measure(&m, &all);
+    arena_rewind(arena, mark);
+    return whole;
 }
 
 /* Kernels that store to the same buffer store different slices of it. */

@@ -32,11 +32,11 @@ double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel,
                            FootprintSeen *seen);
 void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const int64_t *dims, Footprint own, FootprintSeen *seen);
-/* The least footprint of all reads of `buffer` (or of a copy of it that is empty here) by kernels
- * from `first` on, each element once: the kernel with the most loads, or all loads with addresses
- * of axes alone if they touch more. */
-Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
-                                const int64_t *dims);
+/* The least footprint of all reads of `buffer` (or of a copy of it that is empty here) by these
+ * kernels, each element once: the kernel with the most loads, or all loads with addresses of axes
+ * alone if they touch more. */
+Footprint footprint_least_loads(Arena *arena, const Plan *plan, const VecU32 *readers,
+                                uint32_t buffer, const int64_t *dims);
 /* The footprint of the kernel's stores to `buffer`. */
 Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                            const int64_t *dims);
