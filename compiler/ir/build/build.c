@@ -34,13 +34,37 @@ Builder *build_new(Arena *arena, DimTab *dims, const Source *source, Str name) {
     return b;
 }
 
-NodeId build_node(Builder *b, BuildPlace at, Node node) {
-    if (b->is_full) return NODE_NONE;
-    if (b->graph->nodes.n >= MAX_NODES) {
-        b->is_full = true;
-        build_fail(b, DIAG_LIMIT, at, "graph of more than %d nodes", MAX_NODES);
-        return NODE_NONE;
+static void count_extents(Builder *b, const Shape *shape) {
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        DimId extent = shape->dims[i];
+        while (b->is_counted.n <= extent) vec_push(b->arena, &b->is_counted, false);
+        bool is_new = extent != DIM_NONE && !b->is_counted.data[extent];
+        uint32_t n_terms = is_new ? dim_n_terms(b->dims, extent) : 0;
+        b->is_counted.data[extent] = true;
+        b->n_extents += n_terms > 0;
+        b->n_terms += n_terms;
     }
+}
+
+/* Places of temporaries are compared by their sizes, so that thousands of different sizes with
+ * symbols take long. */
+static bool has_room(Builder *b, BuildPlace at, const Node *node) {
+    count_extents(b, &node->shape);
+    if (b->graph->nodes.n >= MAX_NODES)
+        build_fail(b, DIAG_LIMIT, at, "graph of more than %d nodes", MAX_NODES);
+    else if (b->n_extents > MAX_EXTENTS || b->n_terms > MAX_EXTENT_TERMS)
+        build_fail(
+            b, DIAG_LIMIT, at,
+            "graph of more than %d different extents with dims, or more than %d terms of these",
+            MAX_EXTENTS, MAX_EXTENT_TERMS);
+    else
+        return true;
+    b->is_full = true;
+    return false;
+}
+
+NodeId build_node(Builder *b, BuildPlace at, Node node) {
+    if (b->is_full || !has_room(b, at, &node)) return NODE_NONE;
     if (!node.span.end) node.span = b->span;
     node.call = b->call;
     vec_push(b->arena, &b->graph->kernel_of, b->block);

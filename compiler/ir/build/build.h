@@ -53,9 +53,11 @@ typedef struct Builder {
     Vec(uint32_t) online_of; /* per node, as `online` */
     bool rewrites;           /* what lies outside of `online` blocks is rewritten like them, where
                               * that can be done; build_finish notes it in the graph */
-    bool is_full;            /* the graph has MAX_NODES, and the error is recorded */
-    uint32_t n_errors;       /* so far */
-    Vec(BuildError) errors;  /* recorded and not taken yet, in order */
+    bool is_full;            /* the graph has as much as it may, and the error is recorded */
+    Vec(bool) is_counted;    /* per dim that an extent of the graph may be: whether one is */
+    uint32_t n_extents, n_terms; /* different extents with symbols, and terms of theirs */
+    uint32_t n_errors;           /* so far */
+    Vec(BuildError) errors;      /* recorded and not taken yet, in order */
 } Builder;
 
 /* One extent, or another amount, per axis. A dim may be DIM_NONE: a value that can pass 2^62. */
