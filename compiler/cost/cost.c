@@ -1,5 +1,6 @@
 /* Predicts the time of kernels. See cost.h. Rates are the card's; the other constants are in
  * machine/tuning.def, and the figures of docs/results check them. */
+#include "cost/cores.h"
 #include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -46,6 +47,12 @@ static double access_weight(const Coster *c, const Pricing *p, const Scalar *loa
     return is_scattered ? COST_SECTOR_SHARE : 1;
 }
 
+/* Rows for which softmax and product on a CPU reads the values once. */
+static double rows_at_once(const Coster *c, const Pricing *p) {
+    bool are_many = c->card->has->cores && form_info(p->kernel->form)->weighs;
+    return are_many ? SCHED_CPU_ONLINE_ROWS : 1;
+}
+
 /* Bytes through the cache of all loads of the buffer marked in `live`. `weighed`: as time, in bytes
  * of whole lines. */
 static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
@@ -62,7 +69,7 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
         uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
         double points = footprint_points(kernel, axes, c->values);
-        double all = p->rows * p->reduced;
+        double all = p->rows * p->reduced / rows_at_once(c, p);
         if (is_tiled) points *= cost_gemm_reads(c, p, axes);
         if (!is_even && load->guard) all *= footprint_guard_share(kernel, load->guard, c->values);
         if (is_even || map_tile_stages(kernel, &p->variant->sched, load))
@@ -234,7 +241,6 @@ static double stream_us(const Coster *c, const Pricing *p, double us, double pea
 static double dram_us(const Coster *c, const Pricing *p) {
     double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
     peak *= single_access_share(c->card, p->kernel, &p->variant->sched);
-    if (!c->card->has->blocks) return (all - p->left_bytes) / peak;
     if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double own = p->variant->sched.threads * p->bytes_in_flight;
@@ -253,7 +259,6 @@ static double launch_us(const Coster *c, const Pricing *p) {
     if (!c->has_begun) return c->card->launch_us;
     double room = c->card->n_processors * p->cost->pressure.n_blocks;
     double filled = fmin(1, p->n_beside / room);
-    if (c->card->has->cores) filled = p->n_beside > 1; /* the caller runs one unit by itself */
     return c->card->next_us + c->card->fill_us * filled;
 }
 
@@ -433,6 +438,8 @@ static void price_kernel(Coster *c, uint32_t index) {
     template.load(c, &p, live);
     if (is_in_one_block)
         time_in_one_block(c, &p);
+    else if (c->card->has->cores)
+        cores_time_kernel(c, &p);
     else
         time_kernel(c, &p);
     c->has_begun = c->has_begun || p.begins;
@@ -472,6 +479,7 @@ PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const i
                 .card = card,
                 .dims = plan->graph->dims,
                 .values = dims};
+    if (card->has->cores) c.working_bytes = cores_working_bytes(&c);
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);

@@ -34,6 +34,7 @@ typedef struct Coster {
     Vec(KnownPressure) known;     /* by program */
     FootprintSeen *seen;          /* per buffer: the part that the cache may hold */
     double passed;                /* bytes of DRAM traffic so far */
+    double working_bytes;         /* CPU: of all tensors of a run */
     bool launch_begun, has_begun; /* a kernel of this launch has started; any kernel has */
 } Coster;
 

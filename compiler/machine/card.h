@@ -13,8 +13,8 @@ typedef enum {
 /* Columns of the cards as constants: CARD_PROCESSORS_<symbol>, and in bytes CARD_SHARED_<symbol>,
  * which one block may have. */
 enum {
-#define CARD(sym, name, device, dram, cache, cache_gbs, n, ghz, lanes, f64, mma16, mma32, mma64, \
-             wgmma, launch, next, fill, latency, threads, shared, doc)                           \
+#define CARD(sym, name, device, dram, cache, cache_gbs, near, near_gbs, n, ghz, lanes, f64, mma16, \
+             mma32, mma64, wgmma, launch, next, fill, latency, threads, shared, doc)               \
     CARD_PROCESSORS_##sym = n, CARD_SHARED_##sym = (shared) << 10,
 #include "machine/cards.def"
 };
@@ -25,6 +25,7 @@ typedef struct Card {
     DeviceClass device;
     const DeviceTraits *has;
     double dram_gbs, cache_bytes, cache_gbs;
+    double near_bytes, near_gbs; /* of a core's own cache, and the rate of all cores */
     double n_processors, ghz, lanes, f64_rate; /* lanes: f32 operations per clock and processor;
                                                 * f64_rate: of f64 over f32 */
     double mma_tflops[3];                      /* of 16-bit operands, tf32, f64 */

@@ -26,6 +26,32 @@ typedef struct Dispatcher {
                            * none */
 } Dispatcher;
 
+static Dispatcher dispatcher_new(Arena *arena, Plan *plan, const Kernel *whole,
+                                 const Choice *choice) {
+    return (Dispatcher){.arena = arena,
+                        .plan = plan,
+                        .whole = *whole,
+                        .choice = choice,
+                        .results = arena_array(arena, uint32_t, whole->reduces.n),
+                        .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
+}
+
+/* Whether a later stage uses the value and recomputing it is costly. */
+static bool is_worth_keeping(const Dispatcher *s, uint32_t stage, ScalarId value) {
+    const ScalarTab *scalars = s->whole.scalars;
+    bool *seen = arena_array(s->arena, bool, scalar_count(scalars) + (size_t)1);
+    if (scalar_cost(scalars, value, seen) < SPLIT_COSTLY_PRIMS || s->kept[value]) return false;
+    Kernel behind = s->whole;
+    memset(&behind.reduces, 0, sizeof behind.reduces);
+    behind.stages.data += stage + 1;
+    behind.stages.n -= stage + 1;
+    for (uint32_t i = 0; i < behind.stages.n; i++)
+        for (uint32_t k = 0; k < behind.stages.data[i].reduces.n; k++)
+            vec_push(s->arena, &behind.reduces,
+                     s->whole.reduces.data[behind.stages.data[i].reduces.data[k]]);
+    return kernel_live_scalars(s->arena, &behind)[value];
+}
+
 /* A plan of one kernel, to be scheduled by itself. */
 
 static Plan plan_alone(Arena *arena, const Plan *plan, const Kernel *kernel) {
@@ -66,14 +92,37 @@ static void except_clustered(Condition *few, const Variant *cluster, DimId lengt
     if (whole) predicate_require_multiple(clustered, whole->dim, whole->of);
 }
 
+/* The longest row of which a core keeps values that are costly to compute again in a later stage.
+ * INT64_MAX: there are no such values, or threads keep them in registers. */
+static int64_t longest_kept(const Planning *p, Plan *plan, const Kernel *kernel) {
+    Dispatcher s = dispatcher_new(p->scratch, plan, kernel, NULL);
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < kernel->stages.n && p->target->has->cores; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].reduces.n; k++) {
+            ScalarId value = stage_reduce(kernel, &kernel->stages.data[i], k)->value;
+            uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, value)->dtype);
+            if (bytes > widest && is_worth_keeping(&s, i, value)) widest = bytes;
+        }
+    return widest ? SCHED_ROW_CACHE_BYTES / widest : INT64_MAX;
+}
+
+/* Rows without a bound on their number are split only if they are too long to be kept. */
+static void except_kept(Condition *few, DimId length, int64_t kept) {
+    PredicateTerm margin = *predicate_term(&few->when, TERM_RANGE, 0);
+    few->when = (Predicate){.n = 0};
+    Predicate *whole = condition_except(few);
+    predicate_set_range(whole, margin.dim, INT64_MIN, margin.least - 1);
+    predicate_require_range(whole, length, INT64_MIN, kept);
+}
+
 /* Finds the extents at which the kernel is faster as several kernels: few and long rows, unless a
- * cluster takes them. The fewer rows there are, the shorter they may be. Returns NULL if no extents
- * qualify or if all do. */
-static const Choice *find_few(const Planning *p, const Plan *plan, const Kernel *kernel) {
+ * cluster takes them, and rows that are too long to be kept. The fewer rows there are, the shorter
+ * they may be. Returns NULL if no extents qualify or if all do. */
+static const Choice *find_few(const Planning *p, Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(kernel), length = kernel_n_reduced(kernel);
     int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(p->target)->n_processors);
-    int64_t least = least_length(kernel, p->target);
+    int64_t least = least_length(kernel, p->target), kept = longest_kept(p, plan, kernel);
     if (rows == DIM_NONE || length == DIM_NONE || dim_lo(dims, rows) >= many ||
         dim_hi(dims, length) < least)
         return NULL;
@@ -87,6 +136,7 @@ static const Choice *find_few(const Planning *p, const Plan *plan, const Kernel 
     if (margin == DIM_NONE) return NULL;
     Condition few = {.n_unless = 0};
     predicate_set_range(&few.when, margin, least * (many - 1), INT64_MAX);
+    if (kept < dim_hi(dims, length)) except_kept(&few, length, kept);
     if (cluster) except_clustered(&few, cluster, length);
     return choice_new(p->arena, dims, "rows.few", &few);
 }
@@ -213,22 +263,6 @@ static void add_map(Dispatcher *s, uint32_t first) {
     add_piece(s, &piece);
 }
 
-/* Whether a later stage uses the value and recomputing it is costly. */
-static bool is_worth_keeping(const Dispatcher *s, uint32_t stage, ScalarId value) {
-    const ScalarTab *scalars = s->whole.scalars;
-    bool *seen = arena_array(s->arena, bool, scalar_count(scalars) + (size_t)1);
-    if (scalar_cost(scalars, value, seen) < SPLIT_COSTLY_PRIMS || s->kept[value]) return false;
-    Kernel behind = s->whole;
-    memset(&behind.reduces, 0, sizeof behind.reduces);
-    behind.stages.data += stage + 1;
-    behind.stages.n -= stage + 1;
-    for (uint32_t i = 0; i < behind.stages.n; i++)
-        for (uint32_t k = 0; k < behind.stages.data[i].reduces.n; k++)
-            vec_push(s->arena, &behind.reduces,
-                     s->whole.reduces.data[behind.stages.data[i].reduces.data[k]]);
-    return kernel_live_scalars(s->arena, &behind)[value];
-}
-
 static void keep(Dispatcher *s, const Reduce *reduce) {
     Piece piece = piece_new(s, FORM_MAP);
     Dtype dtype = scalar_get(s->whole.scalars, reduce->value)->dtype;
@@ -268,16 +302,6 @@ static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     if (kernel->is_init || kernel->segment_axis != NO_AXIS || !is_whole) return false;
     return kernel->stages.n <= 1 || !must_has_kernel(plan->graph, kernel);
-}
-
-static Dispatcher dispatcher_new(Arena *arena, Plan *plan, const Kernel *whole,
-                                 const Choice *choice) {
-    return (Dispatcher){.arena = arena,
-                        .plan = plan,
-                        .whole = *whole,
-                        .choice = choice,
-                        .results = arena_array(arena, uint32_t, whole->reduces.n),
-                        .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
 }
 
 /* Appends the one-pass kernels of the plan's last kernel. Returns false if it stays as it is. */

@@ -1,5 +1,6 @@
 /* Two versions of a row kernel. A kernel of several passes gives each row one block, so a few long
- * rows would leave most of the machine idle. If rows may be few and long at some extents, the plan
+ * rows would leave most of the machine idle; and a core does not keep costly values of a row that
+ * is longer than its cache. If rows may be few and long, or so long, at some extents, the plan
  * holds the kernel and, as the alternative, the same work in kernels of one pass each, which are
  * split over the machine (split/split_reduce.h). The extents decide at the start of a run which
  * version runs: the grids and temporaries of the other version have size 0 (Kernel.choice). Both

@@ -10,7 +10,8 @@
     "graph g(t: f32[N, M]) -> (y: f32[M, N]) {\n y = softmax(transpose(t))\n}\n"
 #define TURNED_SOFTMAX "graph g(t: f32[M, N]) -> (y: f32[N, M]) {\n y = transpose(softmax(t))\n}\n"
 
-/* In one kernel, by one of the card's two cores. */
+/* In one kernel, by one of the card's two cores. 64 x 1000, which computes more than it waits, is
+ * measured by a core with AVX2, as the target has. */
 static const struct {
     const char *source;
     int64_t m, n;
@@ -19,7 +20,7 @@ static const struct {
     {SOFTMAX_OF_TURNED, 512, 512, 1246},    {SOFTMAX_OF_TURNED, 1024, 1024, 7936},
     {SOFTMAX_OF_TURNED, 2048, 2048, 47749}, {SOFTMAX_OF_TURNED, 1000, 1000, 2610},
     {SOFTMAX_OF_TURNED, 1024, 64, 431},     {SOFTMAX_OF_TURNED, 1000, 64, 117},
-    {SOFTMAX_OF_TURNED, 8192, 64, 3386},    {SOFTMAX_OF_TURNED, 64, 1000, 94},
+    {SOFTMAX_OF_TURNED, 8192, 64, 3386},    {SOFTMAX_OF_TURNED, 64, 1000, 176},
     {TURNED_SOFTMAX, 2048, 2048, 32602},    {TURNED_SOFTMAX, 1000, 1000, 1429},
     {TURNED_SOFTMAX, 1024, 64, 292},        {TURNED_SOFTMAX, 8192, 64, 2405},
 };

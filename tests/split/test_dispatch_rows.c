@@ -42,7 +42,8 @@ Test(dispatch_rows, few_long_rows_take_the_whole_machine) {
                  {TARGET_SM_90A, 1, 128256, false}, /* a cluster's */
                  {TARGET_SM_90A, 1, 128257, true},    {TARGET_SM_90A, 1, 131076, true},
                  {TARGET_SM_90A, 200, 131076, false}, {TARGET_CPU, 1, 32768, true},
-                 {TARGET_CPU, 2, 32768, false},       {TARGET_CPU, 1, 4096, false}};
+                 {TARGET_CPU, 2, 32768, false},       {TARGET_CPU, 1, 4096, false},
+                 {TARGET_CPU, 64, 131072, false},     {TARGET_CPU, 64, 131073, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Fixture f = fixture_new(softmax, cases[i].target);
         uint32_t n = launches_at(&f, cases[i].rows, cases[i].length);

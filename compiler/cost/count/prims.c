@@ -28,22 +28,74 @@ static double of_lanes(const Card *card, Dtype dtype, double prims, uint32_t lan
     return card->has->cores ? fmax(vectors, singles) : vectors;
 }
 
+/* The instructions of a CPU for a primitive, from the table of measured ones. */
+static double cpu_prims(PrimId prim, Dtype dtype) {
+    static const struct {
+        double single, wide, whole;
+    } measured[PRIM_COUNT] = {
+#define CPU_PRIM(symbol, f32, f64, integers) [PRIM_##symbol] = {f32, f64, integers},
+#include "cost/count/cpu_prims.def"
+    };
+    PrimId full = prim_full(prim); /* CPUs have no shorter forms */
+    double cost = !dtype_is_float(dtype)   ? measured[full].whole
+                  : dtype_is_double(dtype) ? measured[full].wide
+                                           : measured[full].single;
+    return cost > 0 ? cost : prim_info(full)->cost;
+}
+
+/* Whether an integer is divided by a constant. */
+static bool divides_by_constant(const Kernel *kernel, const Scalar *s) {
+    bool divides = s->prim == PRIM_DIV || s->prim == PRIM_REM;
+    return divides && !dtype_is_float(s->dtype) &&
+           scalar_get(kernel->scalars, s->args[1])->kind == SCALAR_CONST;
+}
+
+double combine_prims(const Card *card, const Reduce *reduce) {
+    if (card->has->cores) return cpu_prims(reduce->combine, reduce->acc);
+    return prim_info(reduce->combine)->cost;
+}
+
 double reduce_prims(const Card *card, const Reduce *reduce, uint32_t lanes) {
+    if (reduce->is_arg && card->has->cores)
+        return of_lanes(card, reduce->acc, COST_CPU_ARG_PRIMS, lanes);
     if (reduce->is_arg) return COST_ARG_PRIMS;
-    return of_lanes(card, reduce->acc, prim_info(reduce->combine)->cost, lanes);
+    return of_lanes(card, reduce->acc, combine_prims(card, reduce), lanes);
+}
+
+/* A conversion: a float is limited to an integer's range by comparisons, and rounded to few bits by
+ * integer arithmetic. */
+static double cpu_convert(const Scalar *s, Dtype from) {
+    double prims = 1;
+    if (dtype_is_float(from) && dtype_is_int(s->dtype)) prims = COST_CPU_SATURATE;
+    if (dtype_is_int(from) && dtype_bytes(from) == 8 && dtype_is_float(s->dtype) &&
+        !dtype_is_double(s->dtype))
+        prims = COST_CPU_FROM_I64;
+    if (dtype_is_soft(s->dtype))
+        prims = dtype_bytes(s->dtype) > 1 ? COST_CPU_TO_BF16 : COST_CPU_TO_F8;
+    if (dtype_is_soft(from) && dtype_bytes(from) == 1) prims += COST_CPU_FROM_F8;
+    if (dtype_is_double(from) && dtype_is_narrow(s->dtype)) prims += COST_CPU_BY_ODD;
+    return prims;
 }
 
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id, uint32_t lanes) {
     const Scalar *s = scalar_get(kernel->scalars, id);
-    bool is_gpu = card->has->blocks && s->kind == SCALAR_PRIM && dtype_is_single(s->dtype);
-    if (is_gpu && is_row_quotient(kernel, s)) return COST_ROW_QUOTIENT;
-    if (is_gpu && s->prim == PRIM_EXP) return COST_GPU_EXP;
-    bool is_full = card->has->cores && s->kind == SCALAR_PRIM &&
-                   scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
-    if (is_full) return of_lanes(card, s->dtype, prim_info(prim_full(s->prim))->cost, lanes);
-    bool narrows = s->kind == SCALAR_CVT && dtype_is_soft(s->dtype) && card->has->cores;
-    return of_lanes(card, s->dtype,
-                    narrows ? COST_CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id), lanes);
+    double prims = scalar_own_cost(kernel->scalars, id);
+    if (card->has->blocks) {
+        bool is_single = s->kind == SCALAR_PRIM && dtype_is_single(s->dtype);
+        if (is_single && is_row_quotient(kernel, s)) return COST_ROW_QUOTIENT;
+        if (is_single && s->prim == PRIM_EXP) return COST_GPU_EXP;
+        return of_dtype(card, s->dtype, prims);
+    }
+    Dtype widest = s->dtype;
+    if (s->kind == SCALAR_PRIM)
+        prims =
+            divides_by_constant(kernel, s) ? COST_CPU_BY_CONSTANT : cpu_prims(s->prim, s->dtype);
+    if (s->kind == SCALAR_CVT) {
+        Dtype from = scalar_get(kernel->scalars, s->args[0])->dtype;
+        prims = cpu_convert(s, from);
+        if (dtype_is_double(from)) widest = from;
+    }
+    return of_lanes(card, widest, prims, lanes);
 }
 
 double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id) {
@@ -71,8 +123,12 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     if (is_grouped)
         clocks += COST_GROUP_END_CLOCKS * kernel->reduces.n +
                   (has_tail ? COST_GROUP_TAIL_CLOCKS * kernel->stages.n : 0);
-    for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_grouped; s++)
-        if (kernel->stages.data[s].reduces.n) clocks += COST_ROW_END_CLOCKS;
+    for (uint32_t s = 0; s < kernel->stages.n && !is_grouped; s++) {
+        if (kernel->stages.data[s].reduces.n)
+            clocks += s + 1 < kernel->stages.n ? COST_ROW_END_CLOCKS : COST_CPU_ROW_CLOCKS;
+    }
+    for (uint32_t i = 0; i < kernel->reduces.n && !is_grouped; i++)
+        if (kernel->reduces.data[i].is_arg) clocks += COST_CPU_ARG_END_CLOCKS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind != SCALAR_PRIM || (s->axes & reduced) || !is_live(kernel, live, id)) continue;

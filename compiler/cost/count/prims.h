@@ -8,6 +8,8 @@
 /* The primitives of one scalar; f64 counts several, and so do elements that a CPU computes one by
  * one. `lanes` are the schedule's. */
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id, uint32_t lanes);
+/* The instructions of the combination of two elements. */
+double combine_prims(const Card *card, const Reduce *reduce);
 /* The primitives of a reduction that takes one element. */
 double reduce_prims(const Card *card, const Reduce *reduce, uint32_t lanes);
 /* The primitives of storing a cached row value, or of loading it. */

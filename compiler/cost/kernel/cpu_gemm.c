@@ -43,13 +43,32 @@ static double operand_clocks(const Coster *c, const Pricing *p, ScalarId value, 
            again * pack_clocks(pack, sched->lanes);
 }
 
+/* The clocks of register tiles, each of which is opened and closed for every block of k. */
+static double tile_clocks(const Coster *c, const Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    const CpuGemmSched *sched = &p->variant->sched.cpu_gemm;
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel), k = gemm_axis_k(kernel);
+    double batches = footprint_points(kernel, (1u << m) - 1, c->values);
+    double down = ceil(footprint_points(kernel, 1u << m, c->values) / sched->register_m);
+    double across = ceil(footprint_points(kernel, 1u << n, c->values) / sched->register_n);
+    double along = ceil(footprint_points(kernel, 1u << k, c->values) / sched->tile_k);
+    return COST_CPU_TILE_CLOCKS * batches * down * across * along;
+}
+
 static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Reduce *reduce = &p->kernel->reduces.data[0];
     cost_gemms.count(c, p, live);
     p->cost->n_prims +=
-        c->card->lanes * (operand_clocks(c, p, reduce->lhs, gemm_axis_m(p->kernel)) +
-                          operand_clocks(c, p, reduce->rhs, gemm_axis_n(p->kernel)));
+        c->card->lanes *
+        (operand_clocks(c, p, reduce->lhs, gemm_axis_m(p->kernel)) +
+         operand_clocks(c, p, reduce->rhs, gemm_axis_n(p->kernel)) + tile_clocks(c, p));
 }
 
-const TemplateCost cost_cpu_gemm = {.base = &cost_gemms, .count = count};
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
+    double rate = COST_CPU_FMA_EFFICIENCY;
+    if (dtype_is_double(p->kernel->reduces.data[0].acc)) rate *= c->card->f64_rate;
+    p->cost->arithmetic_us = (p->cost->n_prims + p->cost->n_flops / 2 / rate) / prims_per_us;
+}
+
+const TemplateCost cost_cpu_gemm = {.base = &cost_gemms, .count = count, .compute = compute};
 const TemplateCost cost_cpu_gemm_online = {.base = &cost_cpu_gemm};

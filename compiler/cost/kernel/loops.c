@@ -33,6 +33,24 @@ static double tile_prims(const Pricing *p) {
     return n * COST_TILE_PRIMS;
 }
 
+/* Primitives of an element on a CPU beside its own: for each column's accumulators a load and a
+ * store, and for an element of several reduced axes the division of its number. */
+static double step_prims(const Coster *c, const Pricing *p) {
+    const FormInfo *form = form_info(p->kernel->form);
+    double clocks = 0, lanes = fmax(p->variant->sched.lanes, 1);
+    if (!c->card->has->cores) return 0;
+    if (form->reduces_columns) clocks += COST_CPU_COLUMN_CLOCKS * p->kernel->reduces.n;
+    if (form->reduces_rows && lanes == 1 && p->kernel->n_reduced > 1)
+        clocks += COST_CPU_SPLIT_CLOCKS;
+    return clocks * c->card->lanes / lanes;
+}
+
+/* The least primitives of an element of a CPU's map: a vector is loaded and stored. */
+static double least_prims(const Coster *c, const Pricing *p) {
+    if (!c->card->has->cores || form_info(p->kernel->form)->reduces) return 0;
+    return COST_CPU_STEP_CLOCKS * c->card->lanes / fmax(p->variant->sched.lanes, 1);
+}
+
 /* A scalar is computed once per point of the axes that it depends on. One that depends on the lane
  * axis alone is still computed in every row. */
 static void count(const Coster *c, Pricing *p, bool *const *live) {
@@ -42,6 +60,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
     double n_points = p->rows * walked(p) * cost_lane_fill(c, p);
     double together = c->card->has->cores ? fmax(p->variant->sched.lanes, 1) : WARP_THREADS;
+    double n_rows = n_points / fmax(1, footprint_points(kernel, lanes, c->values));
+    bool is_map = c->card->has->cores && !form_info(kernel->form)->reduces && lanes;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
         for (ScalarId id = 1; id < n; id++) {
@@ -54,10 +74,15 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
             double prims = is_kept ? row_cache_prims(c->card, kernel, id)
                                    : scalar_prims(c->card, kernel, id, p->variant->sched.lanes) -
                                          map_shared_prims(c->card, kernel, &p->variant->sched, id);
+            if (!varies && is_map) {
+                points = n_rows;
+                prims = scalar_prims(c->card, kernel, id, 1);
+            }
             p->cost->n_prims += points * shares[id] * prims;
             is_done[id] = sched_row(&p->variant->sched).resident > 0;
         }
     }
+    p->cost->n_prims = fmax(p->cost->n_prims, n_points * least_prims(c, p));
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims +=
         p->cost->n_blocks * map_unit_prims(c->card, kernel, &p->variant->sched, live);
@@ -67,6 +92,7 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
         p->cost->n_prims +=
             n_points * reduce_prims(c->card, &kernel->reduces.data[i], p->variant->sched.lanes);
     p->cost->n_prims += cost_stride_prims(c, p, live);
+    p->cost->n_prims += n_points * step_prims(c, p);
     p->cost->n_prims += n_points * tile_prims(p);
     p->cost->n_prims +=
         n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);

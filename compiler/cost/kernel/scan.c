@@ -33,9 +33,10 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
         const Reduce *reduce = &p->kernel->reduces.data[i];
         const PrimInfo *prim = prim_info(reduce->combine);
         double each = prim->is_exact ? COST_SCAN_EXACT_CLOCKS : COST_ROW_TARGET_CLOCKS;
-        double waited = prim->cost * each * c->card->lanes / lanes;
+        double waited = combine_prims(c->card, reduce) * each * c->card->lanes / lanes;
         double once = reduce_prims(c->card, reduce, p->variant->sched.lanes);
         p->cost->n_prims += n_steps * fmax(once, waited - once);
+        if (lanes > 1) p->cost->n_prims += n_steps * COST_CPU_SCAN_CLOCKS * c->card->lanes / lanes;
     }
 }
 

@@ -21,4 +21,11 @@ static double segment_registers(const ThreadUse *use) {
 const TemplateCost cost_gpu_segment = {
     .base = &cost_loops, .registers = segment_registers, .count = count};
 
-const TemplateCost cost_cpu_segment = {.base = &cost_loops, .count = count};
+/* A unit of a CPU searches once for all its results. */
+static void count_on_cores(const Coster *c, Pricing *p, bool *const *live) {
+    cost_loops.count(c, p, live);
+    double clocks = p->cost->n_blocks * search_steps(c, p) * COST_CPU_SEGMENT_STEP_CLOCKS;
+    p->cost->n_prims += clocks * c->card->lanes;
+}
+
+const TemplateCost cost_cpu_segment = {.base = &cost_loops, .count = count_on_cores};

@@ -22,10 +22,21 @@ static double key_prims(const Coster *c, const Pricing *p, const bool *live) {
 }
 
 /* Each level has one step more of search than the one before. Each step computes a key. */
+static double n_steps(const Pricing *p) {
+    double levels = ceil(log2(fmax(p->reduced, 1)));
+    return p->rows * p->reduced * levels * (levels + 1) / 2;
+}
+
 static void count(const Coster *c, Pricing *p, bool *const *live) {
-    double levels = ceil(log2(fmax(p->reduced, 1))), steps = levels * (levels + 1) / 2;
     cost_loops.count(c, p, live);
-    p->cost->n_prims += p->rows * p->reduced * steps * (COST_SORT_PRIMS + key_prims(c, p, live[0]));
+    p->cost->n_prims += n_steps(p) * (COST_SORT_PRIMS + key_prims(c, p, live[0]));
+}
+
+/* A CPU searches for one element after the other. */
+static void count_on_cores(const Coster *c, Pricing *p, bool *const *live) {
+    cost_loops.count(c, p, live);
+    double search = COST_CPU_SEARCH_CLOCKS * c->card->lanes;
+    p->cost->n_prims += n_steps(p) * (search + key_prims(c, p, live[0]));
 }
 
 static double sort_registers(const ThreadUse *use) {
@@ -35,4 +46,4 @@ static double sort_registers(const ThreadUse *use) {
 const TemplateCost cost_gpu_sort = {
     .base = &cost_loops, .registers = sort_registers, .shared_bytes = sort_bytes, .count = count};
 
-const TemplateCost cost_cpu_sort = {.base = &cost_loops, .count = count};
+const TemplateCost cost_cpu_sort = {.base = &cost_loops, .count = count_on_cores};
