@@ -222,13 +222,28 @@ void sched_add_unrolled(Scheduler *s, Variant variant) {
 
 /* CPU. */
 
+/* Whether vectors have as many lanes as f64 elements fit a register. A map with more work on
+ * narrower elements has lanes for these, and computes a vector of f64 in halves. */
+static bool has_f64_lanes(const Scheduler *s) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    uint32_t wide = 0, narrow = 0;
+    if (!sched_computes_in_f64(s)) return false;
+    if (form_info(s->kernel->form)->reduces) return true;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+        if (live[id])
+            *(dtype_is_double(scalar_get(scalars, id)->dtype) ? &wide : &narrow) +=
+                scalar_own_cost(scalars, id);
+    return wide >= narrow;
+}
+
 Sched sched_cpu(const Scheduler *s, TemplateId template) {
     Sched sched = {.template = template,
                    .lanes = s->target->vector_bytes / 4,
                    .unroll = 1,
                    .threads = 1,
                    .is_wide = s->is_wide};
-    if (sched_computes_in_f64(s)) sched.lanes /= 2;
+    if (has_f64_lanes(s)) sched.lanes /= 2;
     if (s->lane_axis == NO_AXIS) sched.lanes = 1;
     return sched;
 }
