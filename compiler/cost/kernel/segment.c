@@ -1,4 +1,5 @@
 /* The cost of reductions of segments. See template.h. */
+#include "cost/count/footprint.h"
 #include "cost/kernel/template.h"
 #include "machine/tuning.h"
 
@@ -21,9 +22,13 @@ static double segment_registers(const ThreadUse *use) {
 const TemplateCost cost_gpu_segment = {
     .base = &cost_loops, .registers = segment_registers, .count = count};
 
-/* A unit of a CPU searches once for all its results. */
+/* A unit of a CPU searches once for all its results, each of which takes the elements of its
+ * segment. */
 static void count_on_cores(const Coster *c, Pricing *p, bool *const *live) {
-    cost_loops.count(c, p, live);
+    const Scalar *segment = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].arg_index);
+    Pricing own = *p;
+    own.reduced /= fmax(1, footprint_points(p->kernel, segment->axes, c->values));
+    cost_loops.count(c, &own, live);
     double clocks = p->cost->n_blocks * search_steps(c, p) * COST_CPU_SEGMENT_STEP_CLOCKS;
     p->cost->n_prims += clocks * c->card->lanes;
 }
