@@ -6,18 +6,29 @@
 
 Prices prices_of_plan(Arena *arena, const Plan *plan, const Target *target,
                       const CostPoints *points) {
-    Prices prices = {{0}};
+    Prices prices = {.alone_us = 0};
     for (uint32_t i = 0; i < points->n; i++) {
         ArenaMark mark = arena_mark(arena);
         prices.us[i] = cost_us(arena, plan, card_of_target(target), points->dims[i]);
         arena_rewind(arena, mark);
     }
+    const Card *card = card_of_target(target);
+    if (!card->has->cores) return prices;
+    Card core = card_with_processors(card, 1);
+    ArenaMark mark = arena_mark(arena);
+    prices.alone_us = cost_us(arena, plan, &core, points->dims[0]);
+    arena_rewind(arena, mark);
     return prices;
+}
+
+/* The ratio a / b on one core of a CPU; of others 0. */
+static double alone(const Prices *a, const Prices *b) {
+    return b->alone_us > 0 ? a->alone_us / b->alone_us : 0;
 }
 
 /* The largest ratio a / b over all points. */
 static double worst(const CostPoints *points, const Prices *a, const Prices *b) {
-    double most = 0;
+    double most = alone(a, b);
     for (uint32_t i = 0; i < points->n; i++) most = fmax(most, a->us[i] / b->us[i]);
     return most;
 }
@@ -40,6 +51,7 @@ bool prices_are_within(const CostPoints *points, const Prices *plan, const Price
     };
     Prices least = *other;
     for (uint32_t i = 0; i < points->n; i++) least.us[i] += tolerances[tolerance].us;
+    least.alone_us += tolerances[tolerance].us;
     /* a launch may cost nothing beside its context: that mean is no number, and allows it */
     return worst(points, plan, &least) <= tolerances[tolerance].share &&
            !(prices_mean(points, &least, plan) < tolerances[tolerance].gain);
@@ -62,7 +74,7 @@ bool prices_may_favor_joining(const CostPoints *points, const Prices *together,
 }
 
 double prices_excess(const CostPoints *points, const Prices *plan, const Prices *apart) {
-    double sum = 0;
+    double sum = fmax(0, alone(plan, apart) - COST_HELD_LOSS);
     for (uint32_t i = 0; i < points->n; i++)
         sum += fmax(0, plan->us[i] / apart->us[i] - (i ? COST_HELD_LOSS : COST_LOSS));
     return sum;

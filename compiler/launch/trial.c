@@ -116,6 +116,8 @@ static TrialPrices trial_prices(const Composer *c, const Trial *t) {
         prices.together.us[i] -= before.us[i];
         prices.apart.us[i] -= before.us[i];
     }
+    prices.together.alone_us -= before.alone_us;
+    prices.apart.alone_us -= before.alone_us;
     return prices;
 }
 

@@ -191,6 +191,7 @@ static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation
     bool has_more = c->target->has->cores && other->n_launches > now->n_launches &&
                     prices_are_within(&c->points, &now->prices, unfused, PRICES_NO_SLOWER);
     Prices dear = other->prices;
+    if (has_more) dear.alone_us *= SEARCH_MORE_KERNELS;
     for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= SEARCH_MORE_KERNELS;
     return prices_are_better(&c->points, &now->prices, &dear, unfused);
 }

@@ -28,6 +28,10 @@ static double of_lanes(const Card *card, Dtype dtype, double prims, uint32_t lan
     return card->has->cores ? fmax(vectors, singles) : vectors;
 }
 
+static bool is_long(Dtype dtype) {
+    return dtype_is_int(dtype) && dtype_bytes(dtype) == 8;
+}
+
 /* The instructions of a CPU for a primitive, from the table of measured ones. */
 static double cpu_prims(PrimId prim, Dtype dtype) {
     static const struct {
@@ -40,6 +44,7 @@ static double cpu_prims(PrimId prim, Dtype dtype) {
     double cost = !dtype_is_float(dtype)   ? measured[full].whole
                   : dtype_is_double(dtype) ? measured[full].wide
                                            : measured[full].single;
+    if (is_long(dtype)) cost *= COST_CPU_LONG_DIVISION;
     return cost > 0 ? cost : prim_info(full)->cost;
 }
 
@@ -66,14 +71,14 @@ double reduce_prims(const Card *card, const Reduce *reduce, uint32_t lanes) {
  * integer arithmetic. */
 static double cpu_convert(const Scalar *s, Dtype from) {
     double prims = 1;
-    if (dtype_is_float(from) && dtype_is_int(s->dtype)) prims = COST_CPU_SATURATE;
-    if (dtype_is_int(from) && dtype_bytes(from) == 8 && dtype_is_float(s->dtype) &&
-        !dtype_is_double(s->dtype))
-        prims = COST_CPU_FROM_I64;
+    if (dtype_is_float(from) && dtype_is_int(s->dtype))
+        prims = is_long(s->dtype) ? COST_CPU_TO_I64 : COST_CPU_SATURATE;
+    if (is_long(from) && dtype_is_single(s->dtype)) prims = COST_CPU_I64_TO_F32;
     if (dtype_is_soft(s->dtype))
         prims = dtype_bytes(s->dtype) > 1 ? COST_CPU_TO_BF16 : COST_CPU_TO_F8;
     if (dtype_is_soft(from) && dtype_bytes(from) == 1) prims += COST_CPU_FROM_F8;
     if (dtype_is_double(from) && dtype_is_narrow(s->dtype)) prims += COST_CPU_BY_ODD;
+    if (is_long(from) && dtype_is_narrow(s->dtype)) prims = COST_CPU_FROM_I64;
     return prims;
 }
 
@@ -93,7 +98,8 @@ double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id, uint32_
     if (s->kind == SCALAR_CVT) {
         Dtype from = scalar_get(kernel->scalars, s->args[0])->dtype;
         prims = cpu_convert(s, from);
-        if (dtype_is_double(from)) widest = from;
+        bool to_long = is_long(s->dtype) && dtype_is_float(from);
+        if (dtype_is_double(from) || to_long) widest = DT_F64;
     }
     return of_lanes(card, widest, prims, lanes);
 }
