@@ -323,12 +323,16 @@ Test(search, a_better_plan_is_faster_on_average_or_loses_less_to_its_ops) {
         Prices now, other, apart;
         bool is_better;
     } cases[] = {
-        {{{10, 10, 10}}, {{9, 9, 9}}, {{20, 20, 20}}, true},
-        {{{10, 10, 10}}, {{9.9, 9.9, 9.9}}, {{20, 20, 20}}, false}, /* too little */
-        {{{10, 10, 10}}, {{12, 6, 10}}, {{20, 20, 20}}, true},      /* by the mean */
-        {{{10, 10, 10}}, {{12, 2, 2}}, {{11, 20, 20}}, false},      /* slower than ops apart */
-        {{{12, 2, 2}}, {{11, 11, 11}}, {{11, 11, 11}}, true},       /* what was there is */
-        {{{40, 10, 10}}, {{20, 10, 10}}, {{10, 10, 10}}, true},     /* both: the smaller loss */
+        {{{10, 10, 10}, 0}, {{9, 9, 9}, 0}, {{20, 20, 20}, 0}, true},
+        {{{10, 10, 10}, 0}, {{9.9, 9.9, 9.9}, 0}, {{20, 20, 20}, 0}, false}, /* too little */
+        {{{10, 10, 10}, 0}, {{12, 6, 10}, 0}, {{20, 20, 20}, 0}, true},      /* by the mean */
+        {{{10, 10, 10}, 0}, {{12, 2, 2}, 0}, {{11, 20, 20}, 0}, false}, /* slower than ops apart */
+        {{{12, 2, 2}, 0}, {{11, 11, 11}, 0}, {{11, 11, 11}, 0}, true},  /* what was there is */
+        {{{40, 10, 10}, 0},
+         {{20, 10, 10}, 0},
+         {{10, 10, 10}, 0},
+         true}, /* both: the smaller loss */
+        {{{10, 10, 10}, 10}, {{9, 9, 9}, 12}, {{11, 11, 11}, 11}, false}, /* slower on one core */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_expect_eq(prices_are_better(&points, &cases[i].now, &cases[i].other, &cases[i].apart),
