@@ -72,6 +72,24 @@ double prim_error(PrimId prim, Dtype dtype, double value) {
     return (info->relative + rounding) * size + info->absolute + least;
 }
 
+bool prim_has_neutral(PrimId prim, uint32_t arg, double *number) {
+    switch ((int)prim) {
+    case PRIM_ADD:
+        *number = -0.0; /* +0 changes -0 */
+        return true;
+    case PRIM_SUB:
+        *number = 0;
+        return arg == 1;
+    case PRIM_MUL:
+        *number = 1;
+        return true;
+    case PRIM_DIV:
+        *number = 1;
+        return arg == 1;
+    }
+    return false;
+}
+
 /* Whether the count is one of a shift of the dtype. */
 static bool is_count(Dtype dtype, int64_t count) {
     return count >= 0 && count < 8 * (int64_t)dtype_bytes(dtype);

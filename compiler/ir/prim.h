@@ -46,6 +46,9 @@ double prim_error(PrimId prim, Dtype dtype, double value);
 /* The primitive's value on numbers held in doubles, computed as for `dtype` (F64, F32, I32 or
  * BOOL), unrounded for floats. Used for constant folding and by the interpreter in tests. */
 double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c);
+/* Whether the primitive returns its other operand, or a NaN for a NaN, if operand `arg` is
+ * `*number`. */
+bool prim_has_neutral(PrimId prim, uint32_t arg, double *number);
 /* The same for an integer dtype, exactly: it wraps to the dtype, or is 0 or 1 for a comparison. */
 int64_t prim_eval_int(PrimId prim, Dtype dtype, int64_t a, int64_t b, int64_t c);
 

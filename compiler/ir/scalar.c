@@ -285,6 +285,22 @@ static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args,
     return true;
 }
 
+/* The operand that the primitive returns unchanged, since the other one is its neutral number;
+ * SCALAR_NONE if it has none. */
+static ScalarId unchanged_operand(const ScalarTab *tab, PrimId prim, const ScalarId *args,
+                                  uint32_t arity) {
+    for (uint32_t i = 0; i < 2 && arity == 2; i++) {
+        const Scalar *s = &tab->nodes.data[args[i]];
+        double neutral;
+        if (s->kind != SCALAR_CONST || !prim_has_neutral(prim, i, &neutral)) continue;
+        bool is_float = dtype_is_float(s->dtype);
+        bool is_neutral = is_float ? s->number == neutral && signbit(s->number) == signbit(neutral)
+                                   : s->whole == (int64_t)neutral;
+        if (is_neutral) return args[1 - i];
+    }
+    return SCALAR_NONE;
+}
+
 static ScalarId fast_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
 
 ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c) {
@@ -295,6 +311,7 @@ ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, Scalar
     if (!dtype_in(operand, info->operands))
         ice(tab->arena, "%s of %s", info->name, dtype_name(operand));
     if (fold(tab, prim, dtype, args, info->arity, &folded)) return folded;
+    if ((folded = unchanged_operand(tab, prim, args, info->arity))) return folded;
     if (prim == PRIM_SELECT && tab->nodes.data[a].kind == SCALAR_CONST)
         return tab->nodes.data[a].number != 0 ? b : c;
     if (tab->is_fast && prim_fast(prim, operand) != prim)

@@ -1,5 +1,6 @@
 /* Scalar primitives: the special cases that decide bits, and the table. */
 #include "ir/prim.h"
+#include "ir/scalar.h"
 #include "lib/compare.h"
 
 #include <criterion/criterion.h>
@@ -209,4 +210,40 @@ Test(prim, every_shift_is_defined) {
     cr_expect_eq(prim_eval_int(PRIM_BITXOR, DT_I64, INT64_MAX, -1, 0), INT64_MIN);
     cr_expect_eq(prim_eval_int(PRIM_BITAND, DT_I32, -4, 7, 0), 4);
     cr_expect_eq(prim_eval(PRIM_BITXOR, DT_BOOL, 1, 1, 0), 0);
+}
+
+Test(prim, a_neutral_operand_gives_the_other_one) {
+    const double values[] = {-0.0, 0.0, 1, -3.5, 0x1p-149, 0x1.fffffep127, -INFINITY, NAN};
+    uint32_t n = 0;
+    for (int prim = 1; prim < PRIM_COUNT; prim++)
+        for (uint32_t arg = 0; arg < 2; arg++) {
+            double neutral, operands[2];
+            if (!prim_has_neutral((PrimId)prim, arg, &neutral)) continue;
+            n++;
+            for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+                operands[arg] = neutral, operands[1 - arg] = values[i];
+                double got = prim_eval((PrimId)prim, DT_F32, operands[0], operands[1], 0);
+                cr_expect(compare_same(got, values[i]), "%s of %g and %g gives %g",
+                          prim_info((PrimId)prim)->name, operands[0], operands[1], got);
+            }
+        }
+    cr_expect_eq(n, 6);
+}
+
+Test(prim, scalars_leave_neutral_operands_out) {
+    Arena *arena = arena_new(NULL);
+    ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
+    ScalarId x = scalar_stage(tab, DT_F32, 0, 0), i = scalar_stage(tab, DT_I32, 1, 0);
+    ScalarId minus = scalar_const(tab, DT_F32, -0.0), plus = scalar_const(tab, DT_F32, 0.0);
+    ScalarId one = scalar_const(tab, DT_F32, 1);
+    cr_expect_eq(scalar_prim(tab, PRIM_ADD, x, minus, SCALAR_NONE), x);
+    cr_expect_eq(scalar_prim(tab, PRIM_ADD, minus, x, SCALAR_NONE), x);
+    cr_expect_neq(scalar_prim(tab, PRIM_ADD, x, plus, SCALAR_NONE), x);
+    cr_expect_eq(scalar_prim(tab, PRIM_SUB, x, plus, SCALAR_NONE), x);
+    cr_expect_neq(scalar_prim(tab, PRIM_SUB, plus, x, SCALAR_NONE), x);
+    cr_expect_neq(scalar_prim(tab, PRIM_SUB, x, minus, SCALAR_NONE), x);
+    cr_expect_eq(scalar_prim(tab, PRIM_DIV, x, one, SCALAR_NONE), x);
+    cr_expect_neq(scalar_prim(tab, PRIM_DIV, one, x, SCALAR_NONE), x);
+    cr_expect_eq(scalar_prim(tab, PRIM_ADD, i, scalar_const_int(tab, DT_I32, 0), SCALAR_NONE), i);
+    arena_free(arena);
 }
