@@ -199,6 +199,17 @@ bool group_is_last_prepared(const Grouper *p, NodeId id) {
     return false;
 }
 
+/* Whether the value is the last one that is computed of those that can be prepared: views may follow
+ * it. */
+static bool is_last_computed(const Grouper *p, NodeId id) {
+    bool is_last = group_is_last_prepared(p, id);
+    for (uint32_t i = 0; i < p->users[id].n && !is_last; i++) {
+        NodeId user = p->users[id].data[i];
+        is_last = graph_class(p->graph, user) == CLASS_VIEW && is_last_computed(p, user);
+    }
+    return is_last;
+}
+
 /* A value that params determine is worth an init kernel if every run would spend much on it.
  * Loading the prepared value must not cost more than the computation it saves, which memory time
  * may hide. So the value must be read repeatedly, or be no larger than its inputs, or be very
@@ -212,7 +223,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
         if (!node_has(p->flags, id, GROUPING_CAN_PREPARE)) continue;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
         if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
-            !group_is_last_prepared(p, id))
+            !is_last_computed(p, id))
             continue;
         double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
         bool is_small = bytes <= upkeeps[id].bytes || group_repetition(p, id) > 1.0;

@@ -51,6 +51,8 @@ static const Case cases[] = {
     {"a reduction of a param", "y: f32[B, 64]", "  y = x * max(g)\n", 1, 1},
     {"a weight that is normalised", "y: f32[B, 32]", "  y = x @ softmax(w, axis=0)\n", 1, 1},
     {"a costly function of a small param", "y: f32[B, 64]", "  y = x * exp(sin(g))\n", 1, 1},
+    {"such a function that a view gives another shape", "y: f32[B, 8, 8]",
+     "  y = reshape(x, [B, 8, 8]) * reshape(exp(sin(g)), [1, 8, 8])\n", 1, 1},
     {"a cheap one is computed again", "y: f32[B, 64]", "  y = x * (g + 1.0)\n", 0, 1},
     {"a table of literals", "y: f32[B, 64]",
      "  y = x * cos(exp(cast(iota([64], axis=0), f32) * 0.01))\n", 1, 1},
