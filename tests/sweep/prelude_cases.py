@@ -772,6 +772,14 @@ def extent(d):
     return moved(f"x + extent(x, {axis}, {dtype})", dtype, x, x + shape[axis], batch=True)
 
 
+@case("n_elements")
+def n_elements(d):
+    dtype, shape = d.of(ANY), d.shape(1, 4)
+    k, x = d.int(0, len(shape)), d.wild(dtype, shape)
+    wanted = x.reshape((int(np.prod(shape[:k])), *shape[k:]))
+    return moved(f"reshape(x, [n_elements(x.shape[:{k}])] + x.shape[{k}:])", dtype, x, wanted, batch=k == 1)
+
+
 @case("index_select", "take_along_dim")
 def picked(d, name):
     dtype, index, shape = d.of(ANY), d.of(["i32", "i64"]), list(d.shape(1, 3, 300))
