@@ -45,6 +45,20 @@ void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p) {
     cost->us = cost->launch_us + fmax(cost->memory_us, busy);
 }
 
+/* The time of tiles that the copy engine cannot fetch. One warp group of a block computes their
+ * elements, and waits for each round of loads. A block has a tile of the scores' lhs, and one tile
+ * of the rhs after the other. */
+static double element_tiles_us(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    bool are_scores = !form_info(p->kernel->form)->weighs;
+    double rows = footprint_points(p->kernel, 1u << gemm_axis_n(p->kernel), c->values);
+    double extent = are_scores ? rows : p->reduced;
+    double n = extent * (are_scores ? sched->gemm.tile_k : sched->gemm.tile_n);
+    if (are_scores) n += (double)sched->gemm.tile_m * sched->gemm.tile_k;
+    double waves = ceil(cost_number(c, p->variant->grid) / c->card->n_processors);
+    return waves * ceil(n / WGMMA_GROUP_THREADS) * COST_WGMMA_ROUND_US;
+}
+
 /* By `wgmma`, a consumer's arithmetic overlaps with the other consumer's multiplications. */
 static void compute_wgmma(const Coster *c, Pricing *p, double prims_per_us) {
     double rate = c->card->wgmma_tflops * 1e6;
@@ -54,6 +68,8 @@ static void compute_wgmma(const Coster *c, Pricing *p, double prims_per_us) {
     }
     p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
     p->cost->tensor_us = p->cost->n_flops / (rate * cost_gemm_balance(c, p));
+    if (!p->variant->n_maps)
+        p->cost->tensor_us = fmax(p->cost->tensor_us, element_tiles_us(c, p));
 }
 
 static void count_weights(const Coster *c, Pricing *p, bool *const *live) {

@@ -19,8 +19,7 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     for (ScalarId id = 1; id <= operand; id++) {
         const Scalar *s = scalar_get(gemm->scalars, id);
         if (!reached[id] || s->kind != SCALAR_LOAD) continue;
-        bool fits = index_lane_motion(tab, s->index, axes[0], 2) != LANES_CONTIGUOUS &&
-                    index_lane_motion(tab, s->index, axes[1], 2) != LANES_CONTIGUOUS;
+        bool fits = index_lane_motion(tab, s->index, axes[0], 2) == LANES_UNIFORM;
         for (uint32_t i = 0; i < 2 && !fits; i++)
             fits = index_lane_motion(tab, s->index, axes[i], 2) == LANES_CONTIGUOUS &&
                    index_is_multiple(tab, s->index, axes[i], ACCESS_BYTES / dtype_bytes(s->dtype));
@@ -29,28 +28,68 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     return true;
 }
 
-/* The least time of one step in microseconds; 0: both operands are copied ahead. */
-static double fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
+/* Operands that go through registers, and those of them that go element by element. */
+typedef struct Staged {
+    bool is_any;
+    bool is_narrow[2]; /* the lhs, the rhs */
+} Staged;
+
+static Staged staged_operands(Arena *arena, const Kernel *gemm, const Variant *variant) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
-    uint32_t n_fetched = 0, n_narrow = 0;
+    Staged staged = {.is_any = false};
     predicate_assume(&variant->predicate, tab);
-    for (int is_left = 0; is_left < 2; is_left++) {
+    for (int side = 0; side < 2; side++) {
+        bool is_left = side == 0;
         OperandRows rows = gemm_operand_rows(gemm, is_left);
         if (rows.is_plain && rows.fit) continue;
-        n_fetched++;
-        n_narrow += !is_wide(arena, gemm, is_left);
+        staged.is_any = true;
+        staged.is_narrow[side] = !is_wide(arena, gemm, is_left);
     }
     predicate_assume(NULL, tab);
-    return n_fetched ? COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow : 0;
+    return staged;
 }
 
-/* The time of fetching through registers. The blocks of a launch wait concurrently, each at its own
- * steps, so no block takes less. How much of it other blocks hide, if there are more than run at
- * once, is not measured. */
-static double fetch_us(const Coster *c, const Pricing *p) {
-    const Variant *variant = p->variant;
-    double steps = ceil(p->reduced / variant->sched.gemm.tile_k);
-    return cost_gemm_share(c, p) * steps * fetch_step_us(c->arena, p->kernel, variant);
+/* The least time of one step in microseconds; 0: both operands are copied ahead. */
+static double step_wait_us(const Staged *staged) {
+    uint32_t n_narrow = (uint32_t)staged->is_narrow[0] + staged->is_narrow[1];
+    return staged->is_any ? COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow : 0;
+}
+
+/* Primitives of an element of the operand: its addresses and guards, and its way through a register
+ * of its own. */
+static double element_prims(Arena *arena, const Kernel *gemm, ScalarId operand) {
+    const bool *reached = scalar_reached(arena, gemm->scalars, operand);
+    double prims = COST_MMA_STAGED_PRIMS;
+    for (ScalarId id = 1; id <= operand; id++) {
+        ScalarKind kind = scalar_get(gemm->scalars, id)->kind;
+        if (reached[id] && (kind == SCALAR_LOAD || kind == SCALAR_INSIDE))
+            prims += COST_MMA_STAGED_WEIGHT * scalar_own_cost(gemm->scalars, id);
+    }
+    return prims;
+}
+
+/* Primitives of the elements of narrow operands, which each tile computes. */
+static double staged_prims(const Coster *c, const Pricing *p, const Staged *staged) {
+    const Reduce *reduce = &p->kernel->reduces.data[0];
+    const ScalarId operands[] = {reduce->lhs, reduce->rhs};
+    double prims = 0;
+    for (int side = 0; side < 2; side++) {
+        if (!staged->is_narrow[side]) continue;
+        uint32_t axes = scalar_get(p->kernel->scalars, operands[side])->axes;
+        double n = footprint_points(p->kernel, axes, c->values) * cost_gemm_reads(c, p, axes);
+        prims += n * element_prims(c->arena, p->kernel, operands[side]);
+    }
+    return prims;
+}
+
+/* The time of staging operands. The blocks of a launch wait concurrently, each at its own steps, so
+ * no block takes less. How much of it other blocks hide, if there are more than run at once, is not
+ * measured. */
+static double stage_us(const Coster *c, const Pricing *p, double prims_per_us) {
+    Staged staged = staged_operands(c->arena, p->kernel, p->variant);
+    double steps = ceil(p->reduced / p->variant->sched.gemm.tile_k);
+    double waits = cost_gemm_share(c, p) * steps * step_wait_us(&staged);
+    return fmax(waits, staged_prims(c, p, &staged) / prims_per_us);
 }
 
 /* On a card without tensor cores for the dtype, predicts fmas on CUDA cores. */
@@ -64,7 +103,7 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     double use = sqrt(cost_gemm_use_of_busy(c, p, COST_BUSY_MMA_WARPS));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     cost->tensor_us = fmax(cost->n_flops / (rate * use * cost_gemm_balance(c, p)),
-                           fmax(cost_gemm_least_us(c, p), fetch_us(c, p)));
+                           fmax(cost_gemm_least_us(c, p), stage_us(c, p, prims_per_us)));
 }
 
 /* Registers for the addresses of a thread's share of the operands. */
