@@ -6,11 +6,11 @@
 #include "template/online.h"
 
 static DimId n_blocks(const Scheduler *s, const Sched *sched) {
-    DimId warps = online_n_units(s->dims, s->kernel, sched->unroll, SCHED_ONLINE_COLUMNS);
+    DimId warps = online_n_units(s->dims, s->kernel, sched->unroll, online_warp_columns(sched));
     return dim_ceil_div(s->dims, warps, sched->threads / WARP_THREADS);
 }
 
-/* A warp takes several rows, so that it reads the values once for all of them. */
+/* A warp takes several rows, if there are, so that it reads the values once for all of them. */
 static void propose(Scheduler *s, Access access) {
     if (access == ACCESS_WIDE) return;
     Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_ONLINE)};

@@ -2,6 +2,7 @@
 #ifndef FUSEC_TEMPLATE_ONLINE_H
 #define FUSEC_TEMPLATE_ONLINE_H
 
+#include "machine/tuning.h"
 #include "plan/kernel.h"
 
 /* Units of `n_rows` rows of one batch by `n_columns` columns. */
@@ -13,6 +14,11 @@ static inline DimId online_n_units(DimTab *dims, const Kernel *kernel, int64_t n
     for (uint32_t axis = 0; axis < gemm_axis_m(kernel) && units; axis++)
         units = dim_mul(dims, units, kernel_axis_extent(kernel, axis));
     return units;
+}
+
+/* GPU_ONLINE: the columns of a warp. */
+static inline uint32_t online_warp_columns(const Sched *sched) {
+    return sched->unroll > 1 ? SCHED_ONLINE_COLUMNS : SCHED_ONLINE_ROW_COLUMNS;
 }
 
 #endif

@@ -13,26 +13,28 @@
 enum {
     MOST_ROWS = 8,
     N_KEYS = ONLINE_BLOCK / WARP_THREADS, /* of a thread, in a block of keys */
-    N_COLUMNS = SCHED_ONLINE_COLUMNS / WARP_THREADS,
-    KEYS_AT_ONCE = 8 /* whose values are loaded together */
+    MOST_COLUMNS = SCHED_ONLINE_COLUMNS / WARP_THREADS, /* of a thread */
+    VALUES_AT_ONCE = 32, /* that a thread loads together */
+    LEAST_AT_ONCE = VALUES_AT_ONCE / MOST_COLUMNS
 };
 
 /* What a thread carries from block to block: all rows, one after the other. */
 typedef struct Sums {
     Val maxima[MOST_ROWS], totals[MOST_ROWS];
-    Val sums[MOST_ROWS * N_COLUMNS];
+    Val sums[MOST_ROWS * MOST_COLUMNS];
 } Sums;
 
 typedef struct Online {
     Lower *lower;
     const Reduce *reduce;
-    uint32_t n_rows, row_axis, column_axis, key_axis;
+    uint32_t n_rows, n_columns; /* of a thread */
+    uint32_t row_axis, column_axis, key_axis;
     Point rows[MOST_ROWS];
     Val exist[MOST_ROWS]; /* i1 */
     OnlineKeys keys;
     Val lane;               /* i32: the thread's number in the warp */
     Val weights;            /* shared: of the warp's rows, [rows, ONLINE_BLOCK] */
-    Val columns[N_COLUMNS]; /* index_type */
+    Val columns[MOST_COLUMNS]; /* index_type */
     Val scales[MOST_ROWS], are_visible[MOST_ROWS]; /* of the block */
 } Online;
 
@@ -111,7 +113,7 @@ static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
 /* The values of key `at` at the thread's columns. */
 static void read_values(const Online *o, Val at, Val *values) {
     const Codegen *k = o->lower->k;
-    for (uint32_t j = 0; j < N_COLUMNS; j++) {
+    for (uint32_t j = 0; j < o->n_columns; j++) {
         Point point = point_inside(&o->rows[0]);
         point.axis[o->key_axis] = at;
         point.axis[o->column_axis] = o->columns[j];
@@ -126,9 +128,9 @@ static void add_key(const Online *o, Val at, const Val *values, bool sees, Val *
     for (uint32_t r = 0; r < o->n_rows; r++) {
         Val place = weight_place(o, r, at);
         Val weight = k_load(k, k_value_type(k, o->reduce->acc, 1), place);
-        for (uint32_t j = 0; j < N_COLUMNS; j++) {
+        for (uint32_t j = 0; j < o->n_columns; j++) {
             Val seen = sees ? online_seen_value(o->lower, weight, values[j]) : values[j];
-            products[r * N_COLUMNS + j] = math_fma(k, weight, seen, products[r * N_COLUMNS + j]);
+            products[r * o->n_columns + j] = math_fma(k, weight, seen, products[r * o->n_columns + j]);
         }
     }
 }
@@ -138,9 +140,9 @@ static void add_key(const Online *o, Val at, const Val *values, bool sees, Val *
 static void add_keys(const Online *o, Val begin, Val from, Val to, uint32_t step, bool sees,
                      Val *products) {
     const Codegen *k = o->lower->k;
-    Val values[KEYS_AT_ONCE][N_COLUMNS];
+    Val values[VALUES_AT_ONCE][MOST_COLUMNS];
     Loop loop = loop_begin(k, from, to, step);
-    loop_carry(k, &loop, products, o->n_rows * N_COLUMNS);
+    loop_carry(k, &loop, products, o->n_rows * o->n_columns);
     for (uint32_t i = 0; i < step; i++)
         read_values(o, k_add(k, begin, k_offset(k, loop.index, i)), values[i]);
     Val at = k_index_cast(k, loop.index, k->i32);
@@ -149,22 +151,27 @@ static void add_keys(const Online *o, Val begin, Val from, Val to, uint32_t step
 }
 
 /* The product of the weights and the values of the `n` keys from `begin` on. `sees`: hidden
- * infinities count as 0. */
+ * infinities count as 0. The last keys are loaded one by one. */
 static void multiply(const Online *o, Val begin, Val n, bool sees, Val *products) {
     const Codegen *k = o->lower->k;
-    Val zero = lower_index_const(o->lower, 0);
-    Val most = sees ? zero : k_muli(k, k_udivi(k, n, KEYS_AT_ONCE), KEYS_AT_ONCE);
-    for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) products[i] = number(o, 0);
-    if (!sees) add_keys(o, begin, zero, most, KEYS_AT_ONCE, false, products);
-    add_keys(o, begin, most, n, 1, sees, products);
+    const uint32_t steps[] = {VALUES_AT_ONCE / o->n_columns, LEAST_AT_ONCE, 1};
+    Val from = lower_index_const(o->lower, 0);
+    for (uint32_t i = 0; i < o->n_rows * o->n_columns; i++) products[i] = number(o, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        bool is_same = i > 0 && steps[i] == steps[i - 1];
+        if (is_same || (sees && steps[i] > 1)) continue;
+        Val to = k_muli(k, k_udivi(k, n, steps[i]), steps[i]);
+        add_keys(o, begin, from, to, steps[i], sees, products);
+        from = to;
+    }
 }
 
 /* The product, where hidden keys have no part in it: if it has a NaN, it is computed again with the
  * values as each row sees them. */
 static void multiply_seen(const Online *o, Val begin, Val n, Val *products) {
     const Codegen *k = o->lower->k;
-    uint32_t n_sums = o->n_rows * N_COLUMNS;
-    Val seen[MOST_ROWS * N_COLUMNS];
+    uint32_t n_sums = o->n_rows * o->n_columns;
+    Val seen[MOST_ROWS * MOST_COLUMNS];
     multiply(o, begin, n, false, products);
     LLVMBasicBlockRef here = k_here(k);
     If again = if_begin(k, online_has_nan(k, products, n_sums));
@@ -179,16 +186,16 @@ static void multiply_seen(const Online *o, Val begin, Val n, Val *products) {
 static void add_products(const Online *o, Val begin, Sums *sums) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
-    uint32_t n_sums = o->n_rows * N_COLUMNS;
-    Val products[MOST_ROWS * N_COLUMNS], is_any = o->are_visible[0];
+    uint32_t n_sums = o->n_rows * o->n_columns;
+    Val products[MOST_ROWS * MOST_COLUMNS], is_any = o->are_visible[0];
     for (uint32_t r = 1; r < o->n_rows; r++) is_any = k_or(k, is_any, o->are_visible[r]);
     Val n = k_sub(k, o->keys.end, begin);
     Val most = lower_index_const(lower, ONLINE_BLOCK);
     n = k_select(k, k_slt(k, n, most), n, most);
     multiply_seen(o, begin, k_select(k, is_any, n, lower_index_const(lower, 0)), products);
     for (uint32_t i = 0; i < n_sums; i++) {
-        Val sum = math_fma(k, o->scales[i / N_COLUMNS], sums->sums[i], products[i]);
-        sums->sums[i] = k_select(k, o->are_visible[i / N_COLUMNS], sum, sums->sums[i]);
+        Val sum = math_fma(k, o->scales[i / o->n_columns], sums->sums[i], products[i]);
+        sums->sums[i] = k_select(k, o->are_visible[i / o->n_columns], sum, sums->sums[i]);
     }
 }
 
@@ -199,11 +206,11 @@ static void take_blocks(Online *o, Sums *sums) {
         sums->maxima[r] = number(o, -INFINITY);
         sums->totals[r] = number(o, 0);
     }
-    for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) sums->sums[i] = number(o, 0);
+    for (uint32_t i = 0; i < o->n_rows * o->n_columns; i++) sums->sums[i] = number(o, 0);
     Loop blocks = loop_begin(k, o->keys.begin, o->keys.end, ONLINE_BLOCK);
     loop_carry(k, &blocks, sums->maxima, o->n_rows);
     loop_carry(k, &blocks, sums->totals, o->n_rows);
-    loop_carry(k, &blocks, sums->sums, o->n_rows * N_COLUMNS);
+    loop_carry(k, &blocks, sums->sums, o->n_rows * o->n_columns);
     for (uint32_t r = 0; r < o->n_rows; r++) weigh_row(o, r, blocks.index, sums);
     gpu_warp_barrier(k);
     add_products(o, blocks.index, sums);
@@ -215,8 +222,8 @@ static void store_results(Online *o, const Sums *sums) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
-    for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) {
-        uint32_t r = i / N_COLUMNS, j = i % N_COLUMNS;
+    for (uint32_t i = 0; i < o->n_rows * o->n_columns; i++) {
+        uint32_t r = i / o->n_columns, j = i % o->n_columns;
         Val is_inside = k_slt(k, o->columns[j], lower_extent(lower, o->column_axis));
         If exists = if_begin(k, k_and(k, is_inside, o->exist[r]));
         Point point = point_inside(&o->rows[r]);
@@ -240,12 +247,13 @@ static void place_warp(Online *o, Val warp) {
     DimTab *dims = lower_dims(lower);
     DimId rows = kernel_axis_extent(lower->kernel, o->row_axis);
     DimId columns = kernel_axis_extent(lower->kernel, o->column_axis);
-    Val n_parts = lower_divisor(lower, dim_ceil_div(dims, columns, SCHED_ONLINE_COLUMNS));
+    uint32_t own = o->n_columns * WARP_THREADS;
+    Val n_parts = lower_divisor(lower, dim_ceil_div(dims, columns, own));
     Val n_groups = lower_divisor(lower, dim_ceil_div(dims, rows, o->n_rows));
     Val group = k_udiv(k, warp, n_parts);
-    Val column = k_muli(k, k_urem(k, warp, n_parts), SCHED_ONLINE_COLUMNS);
+    Val column = k_muli(k, k_urem(k, warp, n_parts), own);
     column = k_add(k, column, gpu_index(lower, o->lane));
-    for (uint32_t j = 0; j < N_COLUMNS; j++)
+    for (uint32_t j = 0; j < o->n_columns; j++)
         o->columns[j] = k_offset(k, column, (int64_t)j * WARP_THREADS);
     Point batch = point_new(lower, 1);
     if (o->row_axis > 0) lower_split(lower, k_udiv(k, group, n_groups), 0, o->row_axis, &batch);
@@ -278,6 +286,7 @@ void emit_gpu_online(Lower *lower) {
     Online o = {.lower = lower,
                 .reduce = &kernel->reduces.data[0],
                 .n_rows = sched->unroll,
+                .n_columns = online_warp_columns(sched) / WARP_THREADS,
                 .row_axis = gemm_axis_m(kernel),
                 .column_axis = gemm_axis_n(kernel),
                 .key_axis = gemm_axis_k(kernel)};
@@ -288,7 +297,7 @@ void emit_gpu_online(Lower *lower) {
     Val first = k_muli(k, gpu_block(lower), sched->threads / WARP_THREADS);
     Val warp = k_add(k, first, gpu_index(lower, k_udivi(k, thread, WARP_THREADS)));
     Val n_warps = lower_dim(
-        lower, online_n_units(lower_dims(lower), kernel, sched->unroll, SCHED_ONLINE_COLUMNS));
+        lower, online_n_units(lower_dims(lower), kernel, sched->unroll, online_warp_columns(sched)));
     If exists = if_begin(k, k_ult(k, warp, n_warps));
     place_warp(&o, warp);
     take_blocks(&o, &sums);

@@ -5,6 +5,7 @@
 #include "cost/kernel/template.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
+#include "template/online.h"
 
 #include <math.h>
 
@@ -12,8 +13,8 @@
 static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double columns = footprint_points(kernel, 1u << gemm_axis_n(kernel), c->values);
-    double scores =
-        columns > 0 ? p->rows * p->reduced / columns * ceil(columns / SCHED_ONLINE_COLUMNS) : 0;
+    double most = online_warp_columns(&p->variant->sched);
+    double scores = columns > 0 ? p->rows * p->reduced / columns * ceil(columns / most) : 0;
     cost_gemms.count(c, p, live);
     p->cost->n_prims += scores * COST_WEIGH_PRIMS;
 }
@@ -61,7 +62,7 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
 
 /* The sums of the warp's rows, their products, and a row's scores. */
 static double registers(const ThreadUse *use) {
-    double each = SCHED_ONLINE_COLUMNS / WARP_THREADS;
+    double each = online_warp_columns(use->sched) / WARP_THREADS;
     double words = dtype_bytes(use->kernel->reduces.data[0].acc) / 4;
     return use->own + use->peak + words * (2 * use->sched->unroll * (each + 2) + REGS_SORT);
 }
