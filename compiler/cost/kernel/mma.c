@@ -30,19 +30,29 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
 
 /* Operands that go through registers, and those of them that go element by element. */
 typedef struct Staged {
-    bool is_any;
-    bool is_narrow[2]; /* the lhs, the rhs */
+    uint32_t n, n_loads; /* operands, and the loads that they are computed from */
+    bool is_narrow[2];   /* the lhs, the rhs */
 } Staged;
+
+static uint32_t count_loads(Arena *arena, const Kernel *gemm, ScalarId operand) {
+    const bool *reached = scalar_reached(arena, gemm->scalars, operand);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= operand; id++)
+        n += reached[id] && scalar_get(gemm->scalars, id)->kind == SCALAR_LOAD;
+    return n;
+}
 
 static Staged staged_operands(Arena *arena, const Kernel *gemm, const Variant *variant) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
-    Staged staged = {.is_any = false};
+    const Reduce *reduce = &gemm->reduces.data[0];
+    Staged staged = {.n = 0};
     predicate_assume(&variant->predicate, tab);
     for (int side = 0; side < 2; side++) {
         bool is_left = side == 0;
         OperandRows rows = gemm_operand_rows(gemm, is_left);
         if (rows.is_plain && rows.fit) continue;
-        staged.is_any = true;
+        staged.n++;
+        staged.n_loads += count_loads(arena, gemm, is_left ? reduce->lhs : reduce->rhs);
         staged.is_narrow[side] = !is_wide(arena, gemm, is_left);
     }
     predicate_assume(NULL, tab);
@@ -52,7 +62,9 @@ static Staged staged_operands(Arena *arena, const Kernel *gemm, const Variant *v
 /* The least time of one step in microseconds; 0: both operands are copied ahead. */
 static double step_wait_us(const Staged *staged) {
     uint32_t n_narrow = (uint32_t)staged->is_narrow[0] + staged->is_narrow[1];
-    return staged->is_any ? COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow : 0;
+    if (!staged->n) return 0;
+    double more_loads = fmax(0, (double)staged->n_loads - staged->n);
+    return COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow + COST_MMA_LOAD_US * more_loads;
 }
 
 /* Primitives of an element of the operand: its addresses and guards, and its way through a register
