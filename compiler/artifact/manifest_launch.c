@@ -141,8 +141,10 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
         line_dim(w, launch_worth(w->text.arena, plan, launch, v));
     bool always = manifest_put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) line_word(w, FRT_WAITS);
-    if (variant->is_persistent)
+    if (variant->is_persistent) {
         text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
+        if (variant->sched.min_blocks > 1) text_printf(&w->text, ":%u", variant->sched.min_blocks);
+    }
     if (variant->price.group) put_price(w, &variant->price);
     line_end(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];

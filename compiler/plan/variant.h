@@ -31,7 +31,8 @@ typedef struct Variant {
     bool is_shared; /* the function is that of another kernel with the same structure */
     Sched sched;
     DimId grid;         /* blocks (GPU) or work units (CPU) */
-    bool is_persistent; /* GPU: persistent blocks, at most one per SM, that share the grid's work */
+    bool is_persistent; /* GPU: persistent blocks, at most sched.min_blocks per SM (0: one), that share
+                         * the grid's work */
     uint32_t shared_bytes;      /* GPU: dynamic shared memory of the template */
     uint32_t kept_shared_bytes; /* GPU: dynamic shared memory behind it, of buffers that the launch
                                  * keeps there (BUFFER_SHARED); the launch's first kernel has it */

@@ -182,6 +182,21 @@ static void set_maps(const WgmmaLaunch *w, bool are_scores, Variant *variant) {
     variant->maps[variant->n_maps++] = right;
 }
 
+/* Blocks of a multiprocessor. The weights of one consumer's scores keep tensor cores and memory
+ * waiting, so there are several blocks of it, if the registers suffice: those of its sums, its
+ * scores and their weights. */
+static uint32_t n_resident(const Target *target, const WgmmaLaunch *w, const Sched *last) {
+    uint32_t registers = w->columns / 2 + w->width * 3 / 4 + SCHED_ONLINE_WGMMA_REGISTERS;
+    uint32_t n = w->rows > WGMMA_ROWS || !w->has_maps ? 1 : SCHED_ONLINE_WGMMA_BLOCKS;
+    Sched least = *last;
+    least.gemm.stages = 1;
+    while (n > 1 &&
+           (2 * PROCESSOR_REGISTERS / (n * last->threads) < registers + ONLINE_COPYING_REGISTERS ||
+            n * gemm_rows_gemm_wgmma_bytes(w->tiles, &least) > target->block_shared_bytes))
+        n--;
+    return n;
+}
+
 /* The variant of the kernel that makes the scores, or of the online one, `result`. `base`: the
  * conditions. */
 static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const Kernel *result,
@@ -200,8 +215,10 @@ static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const K
     sched->cluster = 1;
     Sched last = *sched;
     last.gemm.tile_n = w->columns;
+    sched->min_blocks = n_resident(target, w, &last);
     while (last.gemm.stages > 1 &&
-           gemm_rows_gemm_wgmma_bytes(w->tiles, &last) > target->block_shared_bytes)
+           sched->min_blocks * gemm_rows_gemm_wgmma_bytes(w->tiles, &last) >
+               target->block_shared_bytes)
         last.gemm.stages--;
     sched->gemm.stages = last.gemm.stages;
     variant.grid = gemm_gpu_grid(result, w->rows, w->columns);

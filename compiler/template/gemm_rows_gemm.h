@@ -34,7 +34,11 @@ enum {
     GEMM_ROWS_GEMM_MOST_K = 128,
     GEMM_ROWS_GEMM_MOST_COLUMNS = 128, /* of the result */
     GEMM_ONLINE_MOST_K = 256,          /* of a matmul and an online kernel by wgmma */
-    GEMM_ONLINE_MOST_COLUMNS = 256
+    GEMM_ONLINE_MOST_COLUMNS = 256,
+    /* Registers of a thread of the producer: if it copies and looks at values, or if it computes
+     * tiles. A thread of each consumer has its part of the rest of what the block has. */
+    ONLINE_COPYING_REGISTERS = 32,
+    ONLINE_COMPUTING_REGISTERS = 72
 };
 
 static inline uint32_t gemm_rows_gemm_left_bytes(const Sched *scores) {

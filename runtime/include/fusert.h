@@ -206,9 +206,9 @@ typedef struct frt_variant_info {
                      * launched early */
     bool has_price; /* the variant has a predicted time; the cheapest applicable variant of its
                      * group runs */
-    /* CUDA: a persistent grid in clusters of this many blocks, with at most one block per
-     * multiprocessor; 0: an ordinary grid. */
+    /* CUDA: a persistent grid in clusters of this many blocks; 0: an ordinary grid. */
     int32_t cluster;
+    int32_t resident; /* CUDA: a persistent grid has at most this many blocks per multiprocessor */
 } frt_variant_info;
 
 /* Declares `var` with its struct_size set. */

@@ -31,7 +31,7 @@ import prelude_cases
 from draw import DTYPES, Draw, decode, encode, rounded
 from wire import field
 
-N_TOGETHER = 25  # cases of an artifact
+N_TOGETHER = 25  # cases of an artifact for a CPU; a driver compiles all kernels of an artifact for each program
 N_STORED, MAX_STORED_BYTES = 5, 1600
 N_SHOWN = 3  # failures of a name
 
@@ -137,7 +137,8 @@ def sweep_name(runner, name, make, options, done):
     """Counts of a name; `done` has those of an earlier call."""
     shown = 0
     while done["n"] < options.cases:
-        numbers = range(done["n"], min(done["n"] + N_TOGETHER, options.cases))
+        n_together = N_TOGETHER if options.target.startswith("cpu") else 1
+        numbers = range(done["n"], min(done["n"] + n_together, options.cases))
         for k, case, wrong in runner.all([(k, make(Draw(options.seed, name, k))) for k in numbers]):
             done["n"] += 1
             if not wrong:

@@ -183,7 +183,8 @@ frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32
                                   .block = v->block,
                                   .waits = v->waits,
                                   .has_price = v->price.group > 0,
-                                  .cluster = v->cluster});
+                                  .cluster = v->cluster,
+                                  .resident = v->resident});
     return FRT_OK;
 }
 

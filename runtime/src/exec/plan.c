@@ -273,7 +273,8 @@ static int64_t most_blocks(const frt_program *program, const Variant *variant) {
     if (variant->cluster == 0) {
         return INT64_MAX;
     }
-    int64_t n_clusters = program->device.info.n_processors / variant->cluster;
+    int64_t n_blocks = (int64_t)program->device.info.n_processors * variant->resident;
+    int64_t n_clusters = n_blocks / variant->cluster;
     return (n_clusters > 0 ? n_clusters : 1) * variant->cluster;
 }
 

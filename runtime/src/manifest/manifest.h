@@ -106,8 +106,9 @@ typedef struct Variant {
     Expr grid;   /* blocks, or work units on the CPU */
     Expr shared; /* CUDA: bytes; CPU: the least number of units for a thread of its own */
     int32_t block;
-    int32_t cluster; /* CUDA: a persistent grid in clusters of this many blocks; 0: an ordinary
-                      * grid */
+    int32_t cluster;  /* CUDA: a persistent grid in clusters of this many blocks; 0: an ordinary
+                       * grid */
+    int32_t resident; /* CUDA: of a persistent grid, the most blocks per multiprocessor */
     bool waits;      /* CUDA: the kernel waits at its entry for the launch before it (PDL) */
     Price price;     /* the cheapest applicable variant of a group runs */
     Predicate when;

@@ -82,10 +82,19 @@ frt_status text_launch_options(TextReader *r, Variant *variant, uint32_t *next) 
         return FRT_OK;
     }
     ++*next;
-    int64_t cluster = 0;
-    frt_status status = text_int(r, rest, FRT_MAX_CLUSTER, "cluster", &cluster);
+    int64_t cluster = 0, resident = 1;
+    piece = (Slice){NULL, 0};
+    slice_cut(&rest, ':', &piece);
+    frt_status status = text_int(r, piece, FRT_MAX_CLUSTER, "cluster", &cluster);
+    if (!status && rest.bytes) {
+        status = text_int(r, rest, FRT_MAX_RESIDENT, "number of resident blocks", &resident);
+    }
     variant->cluster = (int32_t)cluster;
-    return !status && cluster < 1 ? text_fail(r, "a cluster of 0 blocks") : status;
+    variant->resident = (int32_t)resident;
+    if (!status && cluster < 1) {
+        return text_fail(r, "a cluster of 0 blocks");
+    }
+    return !status && resident < 1 ? text_fail(r, "0 resident blocks") : status;
 }
 
 frt_status text_price(TextReader *r, Slice s, Price *price) {

@@ -7,9 +7,6 @@
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "machine/tuning.h"
 
-/* Registers of a thread of the producer: if it copies and looks at values, or if it computes
- * tiles. A thread of each consumer has its part of the rest of what the block has. */
-enum { COPYING_REGISTERS = 32, COMPUTING_REGISTERS = 72 };
 /* Barriers: two of the lhs, then those of each stage. Values are checked when the warps that look
  * for infinities have seen them. */
 enum { LEFT_FULL, LEFT_EMPTY, STAGE_BARRIERS };
@@ -335,12 +332,13 @@ static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val numbe
     loop_end(k, &tiles);
 }
 
-/* Moves registers from the producer's threads to the consumers'. With a single consumer every
- * thread has enough of them. */
+/* Moves registers from the producer's threads to the consumers'. In a single block with a single
+ * consumer every thread has enough of them. */
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
-    uint32_t few = s->has_maps ? COPYING_REGISTERS : COMPUTING_REGISTERS;
-    uint32_t n = s->out.n_groups, at_first = PROCESSOR_REGISTERS / ((n + 1) * WGMMA_GROUP_THREADS);
-    if (n < 2) return;
+    uint32_t few = s->has_maps ? ONLINE_COPYING_REGISTERS : ONLINE_COMPUTING_REGISTERS;
+    uint32_t n = s->out.n_groups, n_blocks = s->out_lower->variant->sched.min_blocks;
+    uint32_t at_first = PROCESSOR_REGISTERS / (n_blocks * (n + 1) * WGMMA_GROUP_THREADS);
+    if (n_blocks * n < 2) return;
     at_first -= at_first % REGISTER_STEP;
     uint32_t many = ((n + 1) * at_first - few) / n;
     many -= many % REGISTER_STEP;
