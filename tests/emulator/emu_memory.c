@@ -109,6 +109,20 @@ EmuOutcome emu_shuffle(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
+/* Operands: the greatest (`test` g) or the least value of the lanes (s32), the value, member mask. */
+EmuOutcome emu_redux(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    int32_t found = inst->test == 'g' ? INT32_MIN : INT32_MAX;
+    EMU_EACH_LANE(lane, mask) {
+        int32_t value = (int32_t)emu_get(warp, &inst->x[1], lane);
+        uint32_t members = (uint32_t)emu_get(warp, &inst->x[2], lane);
+        if (members != mask)
+            return emu_fail(warp, inst, "joins threads that are not there", members);
+        if (inst->test == 'g' ? value > found : value < found) found = value;
+    }
+    EMU_EACH_LANE(lane, mask) emu_set(warp, &inst->x[0], lane, (uint32_t)found);
+    return EMU_GO_ON;
+}
+
 /* Operands: the elected lane, and whether it is this one. */
 EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t first = 0;

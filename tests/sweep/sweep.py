@@ -78,6 +78,8 @@ class Runner:
 
     def __init__(self, libraries, target):
         self.lib, self.target = fusert.Libraries(libraries), target
+        artifact = self.lib.compile("graph kept(x: f32[1]) -> (y: f32[1]) {\n  y = x\n}\n", target, "kept.g")
+        self.kept = self.lib.program(artifact, "kept")  # while it is open, a GPU keeps its context
 
     def run(self, artifact, graph, case):
         """What is wrong, or ""."""

@@ -36,15 +36,21 @@ static Val seen_ahead(const WgmmaRows *s, const Ahead *ahead, Val number, Val *s
     return seen.all;
 }
 
-/* Looks at the tiles of columns, one after the other. */
+/* Tiles of columns whose masks' values are on their way together. */
+enum { TILES_AT_ONCE = 8 };
+
+/* Looks at the tiles of columns, a few after the other. */
 static void look_together(const WgmmaRows *s, const Ahead *ahead) {
     const Codegen *k = s->k;
     Val bits[2] = {k_i32(k, 0), k_i32(k, 0)}, flags[2];
-    Loop tiles = loop_over(k, k_i32(k, WARP_THREADS), 1);
+    Loop tiles = loop_over(k, k_i32(k, WARP_THREADS), TILES_AT_ONCE);
     loop_carry(k, &tiles, bits, 2);
-    flags[1] = seen_ahead(s, ahead, tiles.index, &flags[0]);
-    for (uint32_t i = 0; i < 2; i++)
-        bits[i] = k_or(k, bits[i], k_shl(k, k_zext(k, flags[i], k->i32), tiles.index));
+    for (uint32_t t = 0; t < TILES_AT_ONCE; t++) {
+        Val number = k_offset(k, tiles.index, t);
+        flags[1] = seen_ahead(s, ahead, number, &flags[0]);
+        for (uint32_t i = 0; i < 2; i++)
+            bits[i] = k_or(k, bits[i], k_shl(k, k_zext(k, flags[i], k->i32), number));
+    }
     loop_end(k, &tiles);
     k_store(k, bits[0], ahead->some);
     k_store(k, bits[1], ahead->all);

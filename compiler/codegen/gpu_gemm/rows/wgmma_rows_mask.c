@@ -82,11 +82,9 @@ static MaskSpan positions(const WgmmaRows *s, Val first, uint32_t n, Val extent)
 
 /* Over the warp. */
 static Val join_extremes(const Codegen *k, Val value, PrimId extreme) {
-    for (uint32_t offset = WARP_THREADS / 2; offset > 0; offset /= 2) {
-        Val other = gpu_shuffle_xor(k, value, offset);
-        value = extreme == PRIM_MIN ? k_smin(k, value, other) : k_smax(k, value, other);
-    }
-    return value;
+    const char *name =
+        extreme == PRIM_MIN ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.max";
+    return k_intrinsic_2(k, name, value, k_i32(k, -1));
 }
 
 void wgmma_rows_take_seen_rows(WgmmaRows *s) {
