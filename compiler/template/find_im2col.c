@@ -241,7 +241,7 @@ static bool find_axes(Finder *f, const Linear *first) {
     int64_t stride;
     out->n_spatial = f->n_digits - 1;
     if (out->n_spatial == 0 || shape->rank < f->n_digits ||
-        !is_number(f, shape->dims[shape->rank - 1], &out->n_channels))
+        !is_number(f, shape->dims[shape->rank - 1], &out->n_channels) || out->n_channels < 1)
         return false;
     stride = out->n_channels;
     for (uint32_t i = 0; i < out->n_spatial; i++) {
@@ -250,7 +250,7 @@ static bool find_axes(Finder *f, const Linear *first) {
                              .n = f->cuts[i + 1] / f->cuts[i],
                              .stride = stride,
                              .lower = INT64_MAX};
-        if (stride < 1 || !is_number(f, shape->dims[shape->rank - 2 - i], &axis->size) ||
+        if (!is_number(f, shape->dims[shape->rank - 2 - i], &axis->size) || axis->size < 1 ||
             first->by[i] % stride != 0)
             return false;
         axis->step = first->by[i] / stride;

@@ -71,6 +71,10 @@ static const struct {
      "  fuse must {\n    t = windows(x, size=[3, 3], axis=[1, 2], padding=1)\n"
      "    y = reshape(t, [B, 20, 30, 648]) @ w\n  }\n}\n",
      NULL},
+    {"images without pixels",
+     "graph g(x: bf16[40, 0, 64], w: bf16[64, 64]) -> (y: bf16[40, 1, 2, 64]) {\n"
+     "  y = windows(x, size=[2], axis=1, stride=2, low=1, high=1) @ w\n}\n",
+     NULL},
     {"images without channels",
      "graph g(x: bf16[8, 20, 30, 0], w: bf16[0, 64]) -> (y: bf16[8, 22, 30, 64]) {\n"
      "  y = pad(x, low=[0, 1, 0, 0], high=[0, 1, 0, 0]) @ w\n}\n",
