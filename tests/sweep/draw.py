@@ -125,6 +125,7 @@ class Case:
     relative: float = 0.0
     absolute: float = 0.0
     batch: bool = False  # whether axis 0 of all inputs and outputs may be a dim
+    more_on_cores: float = 0.0  # of `absolute`, where tensor cores multiply 8-bit floats
 
     def names(self):
         return ["y"] if len(self.outputs) == 1 else [f"y{k}" for k in range(len(self.outputs))]

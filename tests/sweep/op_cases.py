@@ -615,8 +615,11 @@ def product_case(text, inputs, out, wanted, sizes, k, batch=False):
     """`sizes` is the product of the absolute values, `k` the number of terms."""
     if not DTYPES[out].is_float:
         return Case(text, inputs, [(out, wanted)], batch=batch)
-    relative, absolute = sum_bound(out, k, float(np.max(sizes, initial=0)))
-    return Case(text, inputs, [(out, wanted)], relative, absolute, batch)
+    size = float(np.max(sizes, initial=0))
+    relative, absolute = sum_bound(out, k, size)
+    is_stored = any(dtype in STORED for dtype, _ in inputs.values())
+    cut = 36 * 2.0**-13 * size * (k // 32 + 1) if is_stored else 0.0  # docs/OPS.md, Products
+    return Case(text, inputs, [(out, wanted)], relative, absolute, batch, cut)
 
 
 @case("matmul")

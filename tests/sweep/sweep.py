@@ -32,6 +32,7 @@ from draw import DTYPES, Draw, decode, encode, rounded
 from wire import field
 
 N_TOGETHER = 25  # cases of an artifact for a CPU; a driver compiles all kernels of an artifact for each program
+HAS_F8_CORES = ("sm_89", "sm_90a")
 N_STORED, MAX_STORED_BYTES = 5, 1600
 N_SHOWN = 3  # failures of a name
 
@@ -55,15 +56,15 @@ def names_of_page(page):
     return names, bounds
 
 
-def close(name, case, dtype, got, wide):
-    """What is wrong with an output, or ""."""
+def close(name, case, dtype, got, wide, absolute):
+    """What is wrong with an output, or "". `absolute`: as in Case."""
     want = rounded(dtype, wide)
     if got.shape != want.shape:
         return f"{name} is of shape {got.shape}, not {want.shape}"
     with np.errstate(all="ignore"):
         good = (got == want) | (np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64)))
-        if case.relative or case.absolute:
-            good |= np.abs(got - want) <= case.absolute + case.relative * np.abs(want)
+        if case.relative or absolute:
+            good |= np.abs(got - want) <= absolute + case.relative * np.abs(want)
             edge = DTYPES[dtype].largest * (1 - 2 * case.relative)  # where one of the two may round to infinity
             good |= (np.minimum(np.abs(got), np.abs(wide)) >= edge) & (np.sign(got) == np.sign(wide))
     if good.all():
@@ -103,8 +104,9 @@ class Runner:
         execution.close()
         for name, address in at.items():
             program.free(address, held[name][1].nbytes)
+        absolute = case.absolute + (case.more_on_cores if self.target in HAS_F8_CORES else 0)
         for name, (dtype, wide) in zip(case.names(), case.outputs):
-            wrong = close(name, case, dtype, decode(dtype, held[name][1]), wide)
+            wrong = close(name, case, dtype, decode(dtype, held[name][1]), wide, absolute)
             if wrong:
                 return wrong
         return ""
