@@ -11,7 +11,7 @@
 
 enum { MAX_RANK = 8, MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };
 /* Different extents of a graph's values with symbols, and their terms. */
-enum { MAX_EXTENTS = 1 << 9, MAX_EXTENT_TERMS = 1 << 12 };
+enum { MAX_EXTENTS = 3 << 8, MAX_EXTENT_TERMS = 3 << 11 };
 
 typedef uint32_t NodeId;
 #define NODE_NONE UINT32_MAX
