@@ -75,8 +75,8 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
  * (setmaxnreg) also needs their number at entry to be known. */
 static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
     uint32_t least = lower->variant->sched.min_blocks;
-    if (form_info(lower->kernel->form)->multiplies || launch_has_one_block(launch))
-        return least ? least : 1;
+    if (launch_has_one_block(launch)) return 1;
+    if (form_info(lower->kernel->form)->multiplies) return least ? least : 1;
     for (uint32_t k = 0; k < launch->n; k++) {
         uint32_t own =
             launch_kernel(lower->plan, launch, k)->variants[variant_number(lower)].sched.min_blocks;

@@ -416,8 +416,8 @@ static void price_kernel(Coster *c, uint32_t index) {
     c->launch_begun = c->launch_begun || p.begins;
     c->out->n_launches += p.begins;
     if (p.variant->is_persistent)
-        cost->n_blocks = fmin(cost->n_blocks, (double)c->card->n_processors *
-                                                  fmax(1, p.variant->sched.min_blocks));
+        cost->n_blocks = fmin(cost->n_blocks,
+                              (double)c->card->n_processors * fmax(1, p.variant->sched.min_blocks));
     cost->pressure = find_pressure(c, kernel, p.variant);
     const Pressure *most = is_parallel ? &c->beside.most : is_sequenced ? &cost[-1].pressure : NULL;
     if (most && (is_parallel || most->n_blocks < cost->pressure.n_blocks)) {

@@ -199,13 +199,16 @@ bool group_is_last_prepared(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Whether the value is the last one that is computed of those that can be prepared: views may follow
- * it. */
-static bool is_last_computed(const Grouper *p, NodeId id) {
-    bool is_last = group_is_last_prepared(p, id);
-    for (uint32_t i = 0; i < p->users[id].n && !is_last; i++) {
-        NodeId user = p->users[id].data[i];
-        is_last = graph_class(p->graph, user) == CLASS_VIEW && is_last_computed(p, user);
+/* Per node: whether it is the last value that is computed of those that can be prepared. Views may
+ * follow it. */
+static bool *find_last_computed(const Grouper *p) {
+    bool *is_last = arena_array(p->arena, bool, p->graph->nodes.n);
+    for (NodeId id = p->graph->nodes.n; id-- > 0;) {
+        is_last[id] = group_is_last_prepared(p, id);
+        for (uint32_t i = 0; i < p->users[id].n && !is_last[id]; i++) {
+            NodeId user = p->users[id].data[i];
+            is_last[id] = graph_class(p->graph, user) == CLASS_VIEW && is_last[user];
+        }
     }
     return is_last;
 }
@@ -218,12 +221,12 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     uint32_t n = p->graph->nodes.n;
     ArenaMark mark = arena_mark(p->arena);
     Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
+    const bool *is_last = find_last_computed(p);
     bool changed = false;
     for (NodeId id = 0; id < n; id++) {
         if (!node_has(p->flags, id, GROUPING_CAN_PREPARE)) continue;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
-        if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
-            !is_last_computed(p, id))
+        if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) || !is_last[id])
             continue;
         double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
         bool is_small = bytes <= upkeeps[id].bytes || group_repetition(p, id) > 1.0;

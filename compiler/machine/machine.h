@@ -14,7 +14,8 @@ enum {
     MAX_THREAD_REGISTERS = 255,
     REGISTER_STEP = 8, /* registers per thread are a multiple of this */
     PROCESSOR_REGISTERS = 65536,
-    PROCESSOR_SCHEDULERS = 4, /* each issues one instruction of one of its warps per clock */
+    PROCESSOR_SCHEDULERS = 4,     /* each issues one instruction of one of its warps per clock */
+    RESERVED_SHARED_BYTES = 1024, /* of a block, by the driver */
     MAX_PROCESSOR_BLOCKS = 32,
     STATIC_SHARED_BYTES = 48 * 1024 /* shared memory that a kernel may declare; dynamic: more */
 };

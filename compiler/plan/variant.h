@@ -30,10 +30,10 @@ typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
     bool is_shared; /* the function is that of another kernel with the same structure */
     Sched sched;
-    DimId grid;         /* blocks (GPU) or work units (CPU) */
-    bool is_persistent; /* GPU: persistent blocks, at most sched.min_blocks per SM (0: one), that share
-                         * the grid's work */
-    uint32_t shared_bytes;      /* GPU: dynamic shared memory of the template */
+    DimId grid;            /* blocks (GPU) or work units (CPU) */
+    bool is_persistent;    /* GPU: persistent blocks, at most sched.min_blocks per SM (0: one), that
+                            * share    the grid's work */
+    uint32_t shared_bytes; /* GPU: dynamic shared memory of the template */
     uint32_t kept_shared_bytes; /* GPU: dynamic shared memory behind it, of buffers that the launch
                                  * keeps there (BUFFER_SHARED); the launch's first kernel has it */
     TensorMap maps[MAX_MAPS];

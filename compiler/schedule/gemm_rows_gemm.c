@@ -182,6 +182,12 @@ static void set_maps(const WgmmaLaunch *w, bool are_scores, Variant *variant) {
     variant->maps[variant->n_maps++] = right;
 }
 
+/* Whether a multiprocessor has shared memory for `n` blocks, each beside what the driver keeps. */
+static bool has_shared(const Target *target, const WgmmaLaunch *w, const Sched *last, uint32_t n) {
+    uint32_t own = gemm_rows_gemm_wgmma_bytes(w->tiles, last) + RESERVED_SHARED_BYTES;
+    return n * own <= target->block_shared_bytes + RESERVED_SHARED_BYTES;
+}
+
 /* Blocks of a multiprocessor. The weights of one consumer's scores keep tensor cores and memory
  * waiting, so there are several blocks of it, if the registers suffice: those of its sums, its
  * scores and their weights. */
@@ -190,9 +196,8 @@ static uint32_t n_resident(const Target *target, const WgmmaLaunch *w, const Sch
     uint32_t n = w->rows > WGMMA_ROWS || !w->has_maps ? 1 : SCHED_ONLINE_WGMMA_BLOCKS;
     Sched least = *last;
     least.gemm.stages = 1;
-    while (n > 1 &&
-           (2 * PROCESSOR_REGISTERS / (n * last->threads) < registers + ONLINE_COPYING_REGISTERS ||
-            n * gemm_rows_gemm_wgmma_bytes(w->tiles, &least) > target->block_shared_bytes))
+    while (n > 1 && (online_consumer_registers(n, 1, ONLINE_COPYING_REGISTERS) < registers ||
+                     !has_shared(target, w, &least, n)))
         n--;
     return n;
 }
@@ -216,9 +221,7 @@ static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const K
     Sched last = *sched;
     last.gemm.tile_n = w->columns;
     sched->min_blocks = n_resident(target, w, &last);
-    while (last.gemm.stages > 1 &&
-           sched->min_blocks * gemm_rows_gemm_wgmma_bytes(w->tiles, &last) >
-               target->block_shared_bytes)
+    while (last.gemm.stages > 1 && !has_shared(target, w, &last, sched->min_blocks))
         last.gemm.stages--;
     sched->gemm.stages = last.gemm.stages;
     variant.grid = gemm_gpu_grid(result, w->rows, w->columns);

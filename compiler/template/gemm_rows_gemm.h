@@ -62,6 +62,15 @@ static inline uint32_t online_mma_shared_bytes(const Sched *scores, const Sched 
     return result->gemm.tile_k * result->gemm.tile_n * GEMM_ROWS_GEMM_ELEM_BYTES;
 }
 
+/* Registers of a consumer's thread, if a multiprocessor has `n_blocks` blocks of `n` consumers and
+ * a producer whose threads keep `few`. */
+static inline uint32_t online_consumer_registers(uint32_t n_blocks, uint32_t n, uint32_t few) {
+    uint32_t at_first = PROCESSOR_REGISTERS / (n_blocks * (n + 1) * WGMMA_GROUP_THREADS);
+    at_first -= at_first % REGISTER_STEP;
+    uint32_t many = ((n + 1) * at_first - few) / n;
+    return many - many % REGISTER_STEP;
+}
+
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,
  * then the buffers of results, then two mbarriers of the lhs and five of each stage, then a flag
  * per stage and warp of the producer. */

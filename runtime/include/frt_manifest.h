@@ -84,7 +84,7 @@ enum {
     FRT_MAP_ALIGN_BYTES = 16,   /* alignment of addresses, strides and a box's innermost side */
     FRT_MAP_BYTES = 128,        /* bytes of the kernel parameter */
     FRT_MAX_CLUSTER = 16,
-    FRT_MAX_RESIDENT = 32, /* blocks per multiprocessor */
+    FRT_MAX_RESIDENT = 32,     /* blocks per multiprocessor */
     FRT_MAX_BLOCK = 1024,      /* threads (CUDA); on the CPU a block has at most 2^31-1 units */
     FRT_MAX_FUNCTIONS = 65536, /* in PTX */
     /* Stack of a CPU kernel, with the functions that it calls. */

@@ -109,7 +109,8 @@ EmuOutcome emu_shuffle(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* Operands: the greatest (`test` g) or the least value of the lanes (s32), the value, member mask. */
+/* Operands: the greatest (`test` g) or the least value of the lanes (s32), the value, member mask.
+ */
 EmuOutcome emu_redux(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     int32_t found = inst->test == 'g' ? INT32_MIN : INT32_MAX;
     EMU_EACH_LANE(lane, mask) {

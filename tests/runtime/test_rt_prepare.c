@@ -112,10 +112,10 @@ Test(rt_prepare, a_shared_grid_has_a_block_for_each_processor_of_the_device) {
         int64_t rows;
         unsigned grid;
     } cases[] = {
-        {132, "resident:1", 2000, 132}, {114, "resident:1", 2000, 114},
-        {114, "resident:1", 50, 50},    {113, "resident:2", 2000, 112},
-        {132, "resident:4", 2000, 132}, {1, "resident:2", 2000, 2},
-        {0, "resident:1", 2000, 1},     {132, "waits resident:1", 2000, 132},
+        {132, "resident:1", 2000, 132},   {114, "resident:1", 2000, 114},
+        {114, "resident:1", 50, 50},      {113, "resident:2", 2000, 112},
+        {132, "resident:4", 2000, 132},   {1, "resident:2", 2000, 2},
+        {0, "resident:1", 2000, 1},       {132, "waits resident:1", 2000, 132},
         {132, "resident:1:2", 2000, 264}, {113, "resident:2:1", 2000, 112},
         {113, "resident:2:3", 2000, 338}, {132, "resident:1:2", 200, 200},
     };

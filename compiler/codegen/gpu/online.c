@@ -12,9 +12,9 @@
 
 enum {
     MOST_ROWS = 8,
-    N_KEYS = ONLINE_BLOCK / WARP_THREADS, /* of a thread, in a block of keys */
+    N_KEYS = ONLINE_BLOCK / WARP_THREADS,               /* of a thread, in a block of keys */
     MOST_COLUMNS = SCHED_ONLINE_COLUMNS / WARP_THREADS, /* of a thread */
-    VALUES_AT_ONCE = 32, /* that a thread loads together */
+    VALUES_AT_ONCE = 32,                                /* that a thread loads together */
     LEAST_AT_ONCE = VALUES_AT_ONCE / MOST_COLUMNS
 };
 
@@ -32,8 +32,8 @@ typedef struct Online {
     Point rows[MOST_ROWS];
     Val exist[MOST_ROWS]; /* i1 */
     OnlineKeys keys;
-    Val lane;               /* i32: the thread's number in the warp */
-    Val weights;            /* shared: of the warp's rows, [rows, ONLINE_BLOCK] */
+    Val lane;                  /* i32: the thread's number in the warp */
+    Val weights;               /* shared: of the warp's rows, [rows, ONLINE_BLOCK] */
     Val columns[MOST_COLUMNS]; /* index_type */
     Val scales[MOST_ROWS], are_visible[MOST_ROWS]; /* of the block */
 } Online;
@@ -130,7 +130,8 @@ static void add_key(const Online *o, Val at, const Val *values, bool sees, Val *
         Val weight = k_load(k, k_value_type(k, o->reduce->acc, 1), place);
         for (uint32_t j = 0; j < o->n_columns; j++) {
             Val seen = sees ? online_seen_value(o->lower, weight, values[j]) : values[j];
-            products[r * o->n_columns + j] = math_fma(k, weight, seen, products[r * o->n_columns + j]);
+            products[r * o->n_columns + j] =
+                math_fma(k, weight, seen, products[r * o->n_columns + j]);
         }
     }
 }
@@ -296,8 +297,8 @@ void emit_gpu_online(Lower *lower) {
     make_shared(&o);
     Val first = k_muli(k, gpu_block(lower), sched->threads / WARP_THREADS);
     Val warp = k_add(k, first, gpu_index(lower, k_udivi(k, thread, WARP_THREADS)));
-    Val n_warps = lower_dim(
-        lower, online_n_units(lower_dims(lower), kernel, sched->unroll, online_warp_columns(sched)));
+    Val n_warps = lower_dim(lower, online_n_units(lower_dims(lower), kernel, sched->unroll,
+                                                  online_warp_columns(sched)));
     If exists = if_begin(k, k_ult(k, warp, n_warps));
     place_warp(&o, warp);
     take_blocks(&o, &sums);

@@ -68,8 +68,7 @@ static void compute_wgmma(const Coster *c, Pricing *p, double prims_per_us) {
     }
     p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
     p->cost->tensor_us = p->cost->n_flops / (rate * cost_gemm_balance(c, p));
-    if (!p->variant->n_maps)
-        p->cost->tensor_us = fmax(p->cost->tensor_us, element_tiles_us(c, p));
+    if (!p->variant->n_maps) p->cost->tensor_us = fmax(p->cost->tensor_us, element_tiles_us(c, p));
 }
 
 static void count_weights(const Coster *c, Pricing *p, bool *const *live) {

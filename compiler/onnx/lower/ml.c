@@ -176,7 +176,8 @@ static NodeId is_each(Call *c, NodeId x, NodeId numbers) {
     return x == NODE_NONE ? x : op2(c, OP_EQUAL, x, numbers);
 }
 
-/* The integers or floats of an attribute, or of two, one of each; NULL: there are none. */
+/* The integers or floats of an attribute, or of two, one of each; NULL: there are none, or one that
+ * no f64 has. */
 static const double *numbers_of(Call *c, const char *ints, const char *floats, int64_t *n,
                                 Dtype *dtype) {
     const VecInt *list;
@@ -188,7 +189,10 @@ static const double *numbers_of(Call *c, const char *ints, const char *floats, i
     }
     if (!attr_ints(c, ints, &list) || list->n == 0) return NULL;
     double *numbers = arena_array(c->im->arena, double, list->n);
-    for (uint32_t i = 0; i < list->n; i++) numbers[i] = (double)list->data[i];
+    for (uint32_t i = 0; i < list->n; i++) {
+        numbers[i] = (double)list->data[i];
+        if (fabs(numbers[i]) >= 0x1p53) return NULL;
+    }
     *n = list->n;
     *dtype = DT_I64;
     return numbers;
@@ -203,7 +207,7 @@ bool onnx_ml_label_encoder(Call *c) {
     NodeId x = input(c, 0);
     if (x == NODE_NONE) return false;
     if (!keys || !values)
-        return onnx_fail(c, DIAG_NO_LOWERING, "it needs numbers as keys and as values");
+        return onnx_fail(c, DIAG_NO_LOWERING, "it needs numbers below 2^53 as keys and as values");
     if (n != n_values)
         return onnx_fail(c, DIAG_WRONG_COUNT, "it has %lld keys and %lld values", (long long)n,
                          (long long)n_values);

@@ -109,8 +109,8 @@ typedef struct Variant {
     int32_t cluster;  /* CUDA: a persistent grid in clusters of this many blocks; 0: an ordinary
                        * grid */
     int32_t resident; /* CUDA: of a persistent grid, the most blocks per multiprocessor */
-    bool waits;      /* CUDA: the kernel waits at its entry for the launch before it (PDL) */
-    Price price;     /* the cheapest applicable variant of a group runs */
+    bool waits;       /* CUDA: the kernel waits at its entry for the launch before it (PDL) */
+    Price price;      /* the cheapest applicable variant of a group runs */
     Predicate when;
     uint32_t first_map, n_maps; /* no terms and no maps: it always applies */
 } Variant;

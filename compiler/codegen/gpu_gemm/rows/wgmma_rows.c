@@ -337,11 +337,8 @@ static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val numbe
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
     uint32_t few = s->has_maps ? ONLINE_COPYING_REGISTERS : ONLINE_COMPUTING_REGISTERS;
     uint32_t n = s->out.n_groups, n_blocks = s->out_lower->variant->sched.min_blocks;
-    uint32_t at_first = PROCESSOR_REGISTERS / (n_blocks * (n + 1) * WGMMA_GROUP_THREADS);
+    uint32_t many = online_consumer_registers(n_blocks, n, few);
     if (n_blocks * n < 2) return;
-    at_first -= at_first % REGISTER_STEP;
-    uint32_t many = ((n + 1) * at_first - few) / n;
-    many -= many % REGISTER_STEP;
     k_intrinsic_1(s->k,
                   is_consumer ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
                               : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
