@@ -199,18 +199,18 @@ bool group_is_last_prepared(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Per node: whether it is the last value that is computed of those that can be prepared. Views may
- * follow it. */
-static bool *find_last_computed(const Grouper *p) {
-    bool *is_last = arena_array(p->arena, bool, p->graph->nodes.n);
+/* Notes which values are the last ones that are computed of those that can be prepared. Views may
+ * follow them. */
+static void note_last_computed(const Grouper *p) {
     for (NodeId id = p->graph->nodes.n; id-- > 0;) {
-        is_last[id] = group_is_last_prepared(p, id);
-        for (uint32_t i = 0; i < p->users[id].n && !is_last[id]; i++) {
+        bool is_last = group_is_last_prepared(p, id);
+        for (uint32_t i = 0; i < p->users[id].n && !is_last; i++) {
             NodeId user = p->users[id].data[i];
-            is_last[id] = graph_class(p->graph, user) == CLASS_VIEW && is_last[user];
+            is_last = graph_class(p->graph, user) == CLASS_VIEW &&
+                      node_has(p->flags, user, GROUPING_LAST_COMPUTED);
         }
+        node_set(p->flags, id, GROUPING_LAST_COMPUTED, is_last);
     }
-    return is_last;
 }
 
 /* A value that params determine is worth an init kernel if every run would spend much on it.
@@ -221,12 +221,13 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     uint32_t n = p->graph->nodes.n;
     ArenaMark mark = arena_mark(p->arena);
     Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
-    const bool *is_last = find_last_computed(p);
     bool changed = false;
+    note_last_computed(p);
     for (NodeId id = 0; id < n; id++) {
         if (!node_has(p->flags, id, GROUPING_CAN_PREPARE)) continue;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
-        if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) || !is_last[id])
+        if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
+            !node_has(p->flags, id, GROUPING_LAST_COMPUTED))
             continue;
         double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
         bool is_small = bytes <= upkeeps[id].bytes || group_repetition(p, id) > 1.0;

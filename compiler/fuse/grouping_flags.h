@@ -6,11 +6,13 @@
 
 typedef enum GroupingFlag {
     /* Facts of the graph. */
-    GROUPING_OUTPUT,      /* an output */
-    GROUPING_CAN_PREPARE, /* see hoist.h; a group has one kind */
-    GROUPING_NUMBER,      /* a number that the compiler knows, and that costs nothing */
-    GROUPING_FEEDS_GEMM,  /* a GEMM reads it, directly or through views */
-    GROUPING_REDUCED,     /* it is computed from a reduction's result */
+    GROUPING_OUTPUT,        /* an output */
+    GROUPING_CAN_PREPARE,   /* see hoist.h; a group has one kind */
+    GROUPING_NUMBER,        /* a number that the compiler knows, and that costs nothing */
+    GROUPING_FEEDS_GEMM,    /* a GEMM reads it, directly or through views */
+    GROUPING_REDUCED,       /* it is computed from a reduction's result */
+    GROUPING_LAST_COMPUTED, /* of the values that can be prepared it is computed last: views may
+                             * follow */
     /* Decided so far, over all rounds. */
     GROUPING_WANTED, /* it is to be stored. A group that stores it may not recompute it at other
                       * coordinates */
