@@ -189,11 +189,12 @@ static bool has_shared(const Target *target, const WgmmaLaunch *w, const Sched *
 }
 
 /* Blocks of a multiprocessor. The weights of one consumer's scores keep tensor cores and memory
- * waiting, so there are several blocks of it, if the registers suffice: those of its sums, its
- * scores and their weights. */
+ * waiting, so there are several blocks of it, if it multiplies scores and the registers suffice:
+ * those of its sums, its scores and their weights. */
 static uint32_t n_resident(const Target *target, const WgmmaLaunch *w, const Sched *last) {
     uint32_t registers = w->columns / 2 + w->width * 3 / 4 + SCHED_ONLINE_WGMMA_REGISTERS;
-    uint32_t n = w->rows > WGMMA_ROWS || !w->has_maps ? 1 : SCHED_ONLINE_WGMMA_BLOCKS;
+    bool has_several = w->has_scores && w->has_maps && w->rows <= WGMMA_ROWS;
+    uint32_t n = has_several ? SCHED_ONLINE_WGMMA_BLOCKS : 1;
     Sched least = *last;
     least.gemm.stages = 1;
     while (n > 1 && (online_consumer_registers(n, 1, ONLINE_COPYING_REGISTERS) < registers ||

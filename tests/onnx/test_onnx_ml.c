@@ -85,7 +85,7 @@ Test(onnx_ml, codes_need_numbers) {
         const char *text = imported(arena, &w);
         const char *part = n_values == 1   ? "it has 2 keys and 1 values"
                            : n_values == 2 ? "y = where("
-                                           : "it needs numbers as keys and as values";
+                                           : "it needs numbers below 2^53 as keys and as values";
         cr_expect(strstr(text, part), "no `%s` in\n%s", part, text);
         arena_free(arena);
     }

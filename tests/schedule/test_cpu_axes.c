@@ -28,7 +28,7 @@ static const Case cases[] = {
      "  y = reshape(transpose(x, [1, 0, 2]), [40, 480])\n}\n",
      60},
     {"graph g(x: bf16[8, 40, 64]) -> (y: bf16[40, 512]) {\n"
-     "  y = reshape(transpose(x, [1, 0, 2]), [40, 512])\n}\n",
+     "  fuse must {\n    y = reshape(transpose(x, [1, 0, 2]), [40, 512])\n  }\n}\n",
      512},
     /* runs that are too short */
     {"graph g(x: f32[8, 40, 3]) -> (y: f32[40, 24]) {\n"
@@ -36,7 +36,7 @@ static const Case cases[] = {
      24},
     /* elements that are apart all the same */
     {"graph g(x: f32[40, 64, 8]) -> (y: f32[40, 512]) {\n"
-     "  y = reshape(transpose(x, [0, 2, 1]), [40, 512])\n}\n",
+     "  fuse must {\n    y = reshape(transpose(x, [0, 2, 1]), [40, 512])\n  }\n}\n",
      512},
     /* padding of pixels with channels, of pixels, of rows alone, and of channels */
     {"graph g(x: f32[2, 9, 11, 3]) -> (y: f32[2, 12, 18, 3]) {\n"

@@ -80,11 +80,12 @@ static double element_prims(Arena *arena, const Kernel *gemm, ScalarId operand) 
     return prims;
 }
 
-/* Primitives of the elements of narrow operands, which each tile computes. */
+/* Primitives of the elements of narrow operands, which each tile computes. Known of 16 bits. */
 static double staged_prims(const Coster *c, const Pricing *p, const Staged *staged) {
     const Reduce *reduce = &p->kernel->reduces.data[0];
     const ScalarId operands[] = {reduce->lhs, reduce->rhs};
     double prims = 0;
+    if (dtype_bytes(gemm_operand_dtype(p->kernel)) != 2) return 0;
     for (int side = 0; side < 2; side++) {
         if (!staged->is_narrow[side]) continue;
         uint32_t axes = scalar_get(p->kernel->scalars, operands[side])->axes;
