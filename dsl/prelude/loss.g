@@ -27,17 +27,21 @@ def huber_loss(x, target, delta=1.0, reduction="mean") {
   return cast(reduced(where(a < delta, 0.5 * a * a, delta * (a - 0.5 * delta)), reduction), dtype(x))
 }
 
-# Minus `x`, log-probabilities [N, C], at the classes `target`, i32[N]: a loss for each row.
-def nll_loss(x, target, reduction="mean") {
+# Minus `x`, log-probabilities [N, C], at the classes `target`, i32[N]: a loss for each row. Rows whose target is
+# `ignore_index` have no part in it.
+def nll_loss(x, target, reduction="mean", ignore_index=-100) {
   z = cast(x, compute(x))
-  picked = where(one_hot(target, dim(x, 1), bool), z, const(0, compute(x)))
-  return cast(-reduced(sum(picked, axis=1), reduction), dtype(x))
+  counts = target != ignore_index
+  is_picked = one_hot(target, dim(x, 1), bool) & unsqueeze(counts, 1)
+  rows = sum(where(is_picked, z, const(0, compute(x))), axis=1)
+  n = sum(cast(counts, compute(x))) if reduction == "mean" else none
+  return cast(-reduced(rows, reduction) if n == none else -sum(rows) / n, dtype(x))
 }
 
 # `nll_loss(log_softmax(x), target)`: `x` is [N, C] before softmax.
-def cross_entropy(x, target, reduction="mean") {
+def cross_entropy(x, target, reduction="mean", ignore_index=-100) {
   z = cast(x, compute(x))
-  return cast(nll_loss(log_softmax(z, axis=1), target, reduction), dtype(x))
+  return cast(nll_loss(log_softmax(z, axis=1), target, reduction, ignore_index), dtype(x))
 }
 
 # target * (log(target) - x), of log-probabilities `x`; 0 where the target is 0. With `reduction="batchmean"` the

@@ -37,10 +37,14 @@ def all(x, axis=none, keep=false) = min(cast(cast(x, bool), i32), axis=axis, kee
 # The number of elements that are not 0, i32.
 def count_nonzero(x, axis=none, keep=false) = sum(cast(cast(x, bool), i32), axis=axis, keep=keep)
 
-# The Euclidean norm, or the `p`-th root of the sum of the `p`-th powers of |x|; with `p=inf` the largest |x|.
+# The Euclidean norm, or the `p`-th root of the sum of the `p`-th powers of |x|; with `p=inf` the largest |x|, with
+# `p=-inf` the smallest, with `p=0` the number of elements that are not 0.
 def norm(x, axis=none, keep=false, p=2) {
   z = cast(x, compute(x))
-  powers = z * z if p == 2 else abs(z) if p == 1 || p == inf else pow(abs(z), p)
-  s = max(powers, axis=axis, keep=keep) if p == inf else sum(powers, axis=axis, keep=keep)
-  return cast(sqrt(s) if p == 2 else s if p == 1 || p == inf else pow(s, 1.0 / p), dtype(x))
+  is_plain = p == 1 || p == inf || p == -inf
+  powers = z * z if p == 2 else abs(z) if is_plain else cast(z != 0, compute(x)) if p == 0 else pow(abs(z), p)
+  most = max(powers, axis=axis, keep=keep) if p == inf else none
+  least = min(powers, axis=axis, keep=keep) if p == -inf else none
+  s = most if p == inf else least if p == -inf else sum(powers, axis=axis, keep=keep)
+  return cast(sqrt(s) if p == 2 else s if is_plain || p == 0 else pow(s, 1.0 / p), dtype(x))
 }

@@ -452,6 +452,11 @@ def class_loss(d, name):
     dtype, n, c = d.of(FLOATS), d.int(1, 17), d.int(1, 33)
     x, t = d.floats(dtype, (n, c), 2), d.integers("i32", (n,), 0, c - 1)
     given = reduction(d)
+    ignored = d.of([None, -100, 0])
+    if ignored is not None:
+        t = np.where(d.rng.random(n) < 0.3, ignored, t)
+    if ignored == 0:
+        given["ignore_index"] = ignored
     wanted = getattr(F, name)(*wide(x), torch.from_numpy(t).long(), **given).numpy()
     return floats_case(call(name, "x", "t", **given), {"x": (dtype, x), "t": ("i32", t)}, [(dtype, wanted)], n * c,
                        16.0 * n)
@@ -653,7 +658,8 @@ def float_reduction(d, name):
             x = np.where(d.rng.random(shape) < 0.3, d.of([np.inf, -np.inf]), x)
         wanted = torch.logsumexp(*wide(x), over, keep).numpy()
     elif name == "norm":
-        p = d.of([1, 2, 3, np.inf])
+        p = d.of([0, 1, 2, 3, np.inf, -np.inf])
+        x = np.where(d.rng.random(shape) < 0.1, 0.0, x)
         given = {"p": p} if p != 2 else {}
         wanted = torch.linalg.vector_norm(*wide(x), p, over, keep).numpy()
     else:
