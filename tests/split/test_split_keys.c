@@ -27,11 +27,11 @@ static Counts count(const Plan *plan) {
 
 static Plan *planned(Arena *arena, const char *dims, const char *m, const char *n,
                      TargetId target) {
-    const char *source = str_format(
-        arena,
-        "%sgraph g(q: bf16[64, %s, 64], k: bf16[64, %s, 64], v: bf16[64, %s, 64]) -> (y: bf16[64, %s, "
-        "64]) {\n  y = attention(q, k, v)\n}\n",
-        dims, m, n, n, m);
+    const char *source = str_format(arena,
+                                    "%sgraph g(q: bf16[64, %s, 64], k: bf16[64, %s, 64], v: "
+                                    "bf16[64, %s, 64]) -> (y: bf16[64, %s, "
+                                    "64]) {\n  y = attention(q, k, v)\n}\n",
+                                    dims, m, n, n, m);
     PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, target,
                                     card_of_target(target_get(target)), NULL);
     cr_assert(priced.plan, "%s", source);
