@@ -9,8 +9,8 @@
 /* Microseconds at each point. */
 typedef struct Prices {
     double us[COST_MAX_POINTS];
-    double
-        alone_us; /* CPU: at the first point, on one core, where launches wake no other; else 0 */
+    /* CPU: at the first point, on one core, where launches wake no other; else 0. */
+    double alone_us;
 } Prices;
 /* The prices of a scheduled plan. Nothing stays on the arena. */
 Prices prices_of_plan(Arena *arena, const Plan *plan, const Target *target,

@@ -199,8 +199,8 @@ bool group_is_last_prepared(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Notes which values are the last ones that are computed of those that can be prepared. Views may
- * follow them. */
+/* Sets GROUPING_LAST_COMPUTED of each value that runs read, directly or through views: no other
+ * prepared value is computed from it. */
 static void note_last_computed(const Grouper *p) {
     for (NodeId id = p->graph->nodes.n; id-- > 0;) {
         bool is_last = group_is_last_prepared(p, id);
