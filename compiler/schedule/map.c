@@ -48,7 +48,8 @@ const TemplateSchedule schedule_gpu_map = {.propose = propose_map,
 
 /* The work per element of a map. */
 typedef struct MapWork {
-    double prims; /* without accesses */
+    double prims;      /* without accesses */
+    double long_prims; /* those of functions whose code fills the registers by itself */
     uint32_t n_accesses;
     uint32_t n_strided; /* accesses whose lanes are neither contiguous nor equal */
 } MapWork;
@@ -58,6 +59,12 @@ static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, Ma
     work->n_strided += index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING;
 }
 
+/* Whether the scalar is a function whose code fills the registers by itself. */
+static bool is_long_function(const Scalar *s) {
+    const PrimInfo *info = prim_info(s->prim);
+    return s->kind == SCALAR_PRIM && !info->is_exact && info->code != PRIM_CODE_STRAIGHT;
+}
+
 static MapWork map_work(const Scheduler *s, uint32_t lanes) {
     const ScalarTab *scalars = s->kernel->scalars;
     const bool *live = kernel_live_scalars(s->arena, s->kernel);
@@ -65,11 +72,15 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
     const Card *card = card_of_target(s->target);
     MapWork work = {0};
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *scalar = scalar_get(scalars, id);
         if (!live[id]) continue;
-        if (scalar_get(scalars, id)->kind == SCALAR_LOAD)
-            count_access(s, scalar_get(scalars, id)->index, lanes, &work);
-        else
-            work.prims += scalar_prims(card, s->kernel, id, lanes);
+        if (scalar->kind == SCALAR_LOAD) {
+            count_access(s, scalar->index, lanes, &work);
+            continue;
+        }
+        double prims = scalar_prims(card, s->kernel, id, lanes);
+        work.prims += prims;
+        if (is_long_function(scalar)) work.long_prims += prims;
     }
     for (uint32_t i = 0; i < stage->stores.n; i++)
         count_access(s, stage->stores.data[i].address, lanes, &work);
@@ -79,6 +90,21 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
 uint32_t sched_n_strided(const Scheduler *s) {
     if (s->lane_axis == NO_AXIS) return 0;
     return map_work(s, sched_cpu(s, TEMPLATE_CPU_MAP).lanes).n_strided;
+}
+
+/* Vectors of a step. A function is a chain of operations of which each waits for the one before.
+ * A core looks ahead by about four such chains; vectors of one step are computed side by side. */
+static uint32_t cpu_unroll(const Scheduler *s, uint32_t lanes) {
+    MapWork work = map_work(s, lanes);
+    if (lanes < 2 || work.n_strided || work.prims < SCHED_CPU_MAP_UNROLL_PRIMS) return 1;
+    bool is_long = work.long_prims > work.prims / 2;
+    uint32_t unroll = is_long ? SCHED_CPU_MAP_UNROLL / 2 : SCHED_CPU_MAP_UNROLL;
+    int64_t most = dim_hi(s->dims, sched_lane_extent(s));
+    double vector_prims = work.prims * lanes * sizeof(float) / s->target->vector_bytes;
+    while (unroll > 1 &&
+           (most < (int64_t)unroll * lanes || unroll * vector_prims > SCHED_CPU_MAP_UNROLLED_PRIMS))
+        unroll /= 2;
+    return unroll;
 }
 
 /* The axis for a map's lanes if the last axis is shorter than a vector: the nearest one that may be
@@ -109,6 +135,7 @@ static void add_short(Scheduler *s, Variant variant) {
     int64_t most = longest_short(along, map_work(s, lanes), lanes);
     if (dim_hi(s->dims, extent) > most)
         predicate_set_range(&variant.predicate, extent, INT64_MIN, most);
+    variant.sched.unroll = 1;
     variant.sched.cpu_map.lanes_out = last - axis;
     variant.sched.cpu_map.chunk_elems = SCHED_CPU_MAP_OUT_UNIT;
     variant.grid = sched_cpu_grid(s, SCHED_CPU_MAP_OUT_UNIT);
@@ -121,6 +148,7 @@ static void propose_cpu(Scheduler *s, Access access) {
     Sched sched = sched_cpu(s, TEMPLATE_CPU_MAP);
     sched.cpu_map.chunk_elems =
         sched_n_strided(s) > 0 ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
+    if (s->lane_axis != NO_AXIS) sched.unroll = cpu_unroll(s, sched.lanes);
     Variant variant = {.sched = sched, .grid = sched_cpu_grid(s, sched.cpu_map.chunk_elems)};
     add_short(s, variant);
     sched_add(s, variant);

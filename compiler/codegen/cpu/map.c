@@ -96,6 +96,22 @@ static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
     return are_worthy ? cuts : (CpuCuts){.n = 0};
 }
 
+/* Steps of `unroll` vectors while there are so many, then steps of one. */
+static void map_steps(Map *map, CpuSpan span, bool is_whole) {
+    Lower *lower = map->point.lower;
+    const Codegen *k = lower->k;
+    uint32_t unroll = lower->variant->sched.unroll;
+    if (unroll > 1) {
+        Map wide = *map;
+        wide.lanes *= unroll;
+        Val rest = cpu_modulo(lower, span.n, wide.lanes);
+        Val n_full = k_sub(k, span.n, rest);
+        cpu_each_step(lower, span.begin, n_full, wide.lanes, true, map_step, &wide);
+        span = (CpuSpan){k_add(k, span.begin, n_full), rest};
+    }
+    cpu_each_step(lower, span.begin, span.n, map->lanes, is_whole, map_step, map);
+}
+
 static void map_piece(void *user, const PointPiece *piece, CpuSpan span) {
     Map map = *(const Map *)user;
     Lower *lower = map.point.lower;
@@ -104,7 +120,7 @@ static void map_piece(void *user, const PointPiece *piece, CpuSpan span) {
     map.point = point_inside(&map.point);
     map.point.piece = *piece;
     map.point.block = piece->is_any ? INDEX_ANY_START : 0;
-    cpu_each_step(lower, span.begin, span.n, map.lanes, is_whole, map_step, &map);
+    map_steps(&map, span, is_whole);
 }
 
 /* Emits one unit: a run of chunk_elems elements, or the rest of the axis. */

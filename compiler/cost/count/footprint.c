@@ -378,7 +378,17 @@ void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, 
         add_all_stores(arena, &m, buffer, seen_hulls(arena, seen));
 }
 
-double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
+/* The share of [begin, end) that lies in [lo, hi). If the step's axis alone moves through it, whole
+ * steps count. */
+static double range_share(double lo, double hi, double begin, double end, double step) {
+    double first = fmax(lo, begin) - begin, last = fmin(hi, end) - begin;
+    if (end <= begin) return 1;
+    if (last <= first || step <= 1) return fmax(0, last - first) / (end - begin);
+    return (ceil(last / step) - floor(first / step)) / ceil((end - begin) / step);
+}
+
+static double guard_share(const Kernel *kernel, GuardId guard, FootprintStep step,
+                          const int64_t *dims) {
     IndexTab *indices = scalartab_indices(kernel->scalars);
     Measurer m = {
         .kernel = kernel, .indices = indices, .dims = indextab_dims(indices), .values = dims};
@@ -386,14 +396,20 @@ double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t 
     for (GuardId g = guard; g; g = guard_get(kernel->scalars, g).next) {
         Guard range = guard_get(kernel->scalars, g);
         double begin, end, lo = number(&m, range.lo), hi = number(&m, range.hi);
+        bool is_stepped =
+            step.axis != NO_AXIS && index_axes(indices, range.index) == 1u << step.axis;
         index_range(&m, range.index, &begin, &end);
-        double left = fmin(hi, end) - fmax(lo, begin);
-        if (end > begin) share *= fmax(0, left) / (end - begin);
+        share *= range_share(lo, hi, begin, end, is_stepped ? step.n : 1);
     }
     return share;
 }
 
-double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims) {
+double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
+    return guard_share(kernel, guard, footprint_no_step, dims);
+}
+
+double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, FootprintStep step,
+                         const int64_t *dims) {
     Stage last = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
     const Stage *of = stage < kernel->stages.n ? &kernel->stages.data[stage] : &last;
     uint32_t n = scalar_count(kernel->scalars) + 1;
@@ -403,6 +419,6 @@ double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, con
     const ScalarNeed *needs = has_guards ? stage_needs(arena, kernel, of) : NULL;
     for (ScalarId id = 1; id < n; id++)
         shares[id] =
-            needs && needs[id].n == 1 ? footprint_guard_share(kernel, needs[id].guard, dims) : 1;
+            needs && needs[id].n == 1 ? guard_share(kernel, needs[id].guard, step, dims) : 1;
     return shares;
 }

@@ -48,8 +48,16 @@ double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims
 /* The share of points of its axes at which a guard holds, 0 to 1. */
 double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims);
 
+/* `n` elements of an axis that are computed together if one of them is needed. */
+typedef struct FootprintStep {
+    uint32_t axis;
+    double n;
+} FootprintStep;
+static const FootprintStep footprint_no_step = {NO_AXIS, 1};
+
 /* Per scalar that a stage needs (stage number n: the final stores): the share of the stage's points
  * at which it is computed, 0 to 1. It is less than 1 if only one guarded store needs the scalar. */
-double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims);
+double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, FootprintStep step,
+                         const int64_t *dims);
 
 #endif

@@ -19,7 +19,7 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     uint32_t axis = kernel_lane_axis(kernel, sched), last = kernel->stages.n;
-    const double *shares = footprint_shares(c->arena, kernel, last, c->values);
+    const double *shares = footprint_shares(c->arena, kernel, last, footprint_no_step, c->values);
     CpuTapsAccesses accesses = cpu_taps_accesses(c->arena, kernel, axis, sched->lanes);
     double extent = footprint_points(kernel, 1u << axis, c->values);
     double rows = extent > 0 ? p->rows / extent : 0;

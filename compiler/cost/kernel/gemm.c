@@ -66,7 +66,8 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
 
 static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
-    const double *shares = footprint_shares(c->arena, kernel, kernel->stages.n, c->values);
+    const double *shares =
+        footprint_shares(c->arena, kernel, kernel->stages.n, footprint_no_step, c->values);
     double passes = cost_gemm_rows_gemm_passes(c, kernel);
     p->cost->n_flops = 2 * p->rows * p->reduced * passes;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {

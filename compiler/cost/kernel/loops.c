@@ -51,6 +51,16 @@ static double least_prims(const Coster *c, const Pricing *p) {
     return COST_CPU_STEP_CLOCKS * c->card->lanes / fmax(p->variant->sched.lanes, 1);
 }
 
+/* The elements of a row that a CPU computes together. */
+static FootprintStep lane_step(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    uint32_t axis = kernel_lane_axis(p->kernel, sched);
+    double n = (double)sched->lanes * sched->unroll;
+    if (!c->card->has->cores || axis == NO_AXIS) return footprint_no_step;
+    if (n > footprint_points(p->kernel, 1u << axis, c->values)) n = sched->lanes;
+    return (FootprintStep){axis, fmax(n, 1)};
+}
+
 /* A scalar is computed once per point of the axes that it depends on. One that depends on the lane
  * axis alone is still computed in every row. */
 static void count(const Coster *c, Pricing *p, bool *const *live) {
@@ -61,9 +71,10 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     double n_points = p->rows * walked(p) * cost_lane_fill(c, p);
     double together = c->card->has->cores ? fmax(p->variant->sched.lanes, 1) : WARP_THREADS;
     double n_rows = n_points / fmax(1, footprint_points(kernel, lanes, c->values));
+    FootprintStep step = lane_step(c, p);
     bool is_map = c->card->has->cores && !form_info(kernel->form)->reduces && lanes;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
-        const double *shares = footprint_shares(c->arena, kernel, s, c->values);
+        const double *shares = footprint_shares(c->arena, kernel, s, step, c->values);
         for (ScalarId id = 1; id < n; id++) {
             if (!live[s][id] || is_done[id]) continue;
             bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;

@@ -1,0 +1,70 @@
+/* Steps of a CPU's maps: several vectors where elements take long, whose ends are steps of one, and
+ * what cost knows of values that only some elements of a step need. */
+#include "lib/compile.h"
+#include "lib/pair.h"
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+
+typedef struct Case {
+    const char *source;
+    uint32_t unroll; /* of the first kernel's last variant */
+    uint32_t n_kernels;
+} Case;
+
+static const Case cases[] = {
+    {"graph g(x: f32[1000]) -> (y: f32[1000]) { y = x * 2.0 + 1.0 }\n", 1, 1},
+    {"graph g(x: f32[1003]) -> (y: f32[1003]) { y = sigmoid(tanh(x)) }\n", 4, 1},
+    {"graph g(x: f64[77]) -> (y: f64[77]) { y = exp(x) }\n", 4, 1},
+    {"graph g(x: f32[1000]) -> (y: f32[1000]) { y = sin(x) }\n", 2, 1},
+    {"graph g(x: f32[1001]) -> (y: f32[1001]) { y = tanh(exp(sin(sigmoid(x)))) }\n", 4, 1},
+    /* rows that are too short, and some that have one step and a rest */
+    {"graph g(x: f32[50, 11]) -> (y: f32[50, 10]) {\n"
+     "  fuse must {\n    y = exp(tanh(x[:, 1:]))\n  }\n}\n",
+     1, 1},
+    {"graph g(x: f32[9, 75], z: f32[75]) -> (y: f32[9, 75]) {\n"
+     "  y = pad(exp(x[:, 1:] * z[1:]), low=[0, 1], high=[0, 0])\n}\n",
+     4, 1},
+    /* one sigmoid of a row of 32 costs a whole step in a kernel of the others */
+    {"graph g(x: f64[16, 32, 8, 32]) -> (y: f64[16, 32, 8, 32], a: f64[16, 32, 8, 1]) {\n"
+     "  y = sigmoid(x)\n  a = sigmoid(abs(y[:, :, :, 0:1]))\n}\n",
+     4, 4},
+};
+
+static const Plan *plan_of(Arena *arena, const char *source) {
+    const Card *card = card_of_target(target_get(TARGET_CPU));
+    return plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU, card, NULL).plan;
+}
+
+Test(cpu_map, steps_have_several_vectors_where_elements_take_long) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(NULL);
+        const Plan *plan = plan_of(arena, cases[i].source);
+        const Kernel *first = &plan->kernels.data[0];
+        uint32_t unroll = first->variants[first->n_variants - 1].sched.unroll;
+        cr_expect_eq(unroll, cases[i].unroll, "unroll %u: %s", unroll, cases[i].source);
+        cr_expect_eq(plan->kernels.n, cases[i].n_kernels, "%u kernels: %s", plan->kernels.n,
+                     cases[i].source);
+        arena_free(arena);
+    }
+}
+
+Test(cpu_map, no_element_is_left_out) {
+    static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
+        const Target *target = target_get(targets[i % 2]);
+        if (!compile_target_runs(target)) continue;
+        Arena *arena = arena_new(NULL);
+        Text report = {.arena = arena};
+        Pair pair;
+        PairCounts counts = {0};
+        RigOptions options = RIG_OPTIONS_INIT;
+        PairData data = {.fill = FILL_UNIFORM, .seed = 3};
+        bool ok = pair_compile(&pair, cases[i / 2].source, target, &report) &&
+                  pair_open(&pair, 0, &options, &report) && pair_place(&pair, NULL, &report) &&
+                  pair_run(&pair, &data, &counts, &report);
+        cr_expect(ok, "%s%s", text_str(&report), cases[i / 2].source);
+        pair_free(&pair);
+        arena_free(arena);
+    }
+}
