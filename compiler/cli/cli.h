@@ -137,7 +137,10 @@ bool cli_read_include(void *user, const char *path, const char **text, size_t *n
 bool cli_is_artifact(const char *bytes, size_t n_bytes);
 /* Reports an error if the bytes of cli->path are an artifact or not text. */
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes);
+/* Reads the source of the command line, or the source that its ONNX model is imported as. */
 fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes);
+/* Like cli_read_source, or reads an artifact. */
+fusec_status cli_read_model(Cli *cli, char **bytes, size_t *n_bytes);
 /* Whether two paths name one file, so that writing to one changes the other. The files need not
  * exist. */
 bool cli_is_same_file(Cli *cli, const char *a, const char *b);

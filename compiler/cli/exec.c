@@ -73,12 +73,9 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     char *bytes;
     size_t n_bytes;
     *exec = (Exec){.cli = cli};
-    bool is_onnx = cli_is_onnx(cli->path);
-    fusec_status status = is_onnx ? cli_read_source(cli, &bytes, &n_bytes)
-                                  : cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
+    fusec_status status = cli_read_model(cli, &bytes, &n_bytes);
     if (status) return status;
-    if (!is_onnx && cli_is_artifact(bytes, n_bytes))
-        return exec_open_artifact(cli, exec, bytes, n_bytes);
+    if (cli_is_artifact(bytes, n_bytes)) return exec_open_artifact(cli, exec, bytes, n_bytes);
     const Target *target;
     const char *artifact;
     status = cli_check_source(cli, bytes, n_bytes);

@@ -242,6 +242,11 @@ fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes) {
     return status ? status : cli_check_source(cli, *bytes, *n_bytes);
 }
 
+fusec_status cli_read_model(Cli *cli, char **bytes, size_t *n_bytes) {
+    return cli_is_onnx(cli->path) ? cli_read_source(cli, bytes, n_bytes)
+                                  : cli_read(cli, cli->path, READ_EITHER, bytes, n_bytes);
+}
+
 static bool write_all(int file, const char *bytes, size_t n_bytes) {
     while (n_bytes > 0) {
         ssize_t n = write(file, bytes, n_bytes);

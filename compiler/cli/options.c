@@ -12,9 +12,9 @@ const OptionInfo cli_options[OPTION_COUNT] = {
 const CommandInfo cli_commands[CLI_N_COMMANDS] = {
     [CLI_COMPILE] = {"", 'C', "fusec MODEL.g|.onnx -o FILE", "compile"},
     [CLI_RUN] = {"run", 'R', "fusec run MODEL.g|.onnx|ARTIFACT", "run once"},
-    [CLI_VERIFY] = {"verify", 'V', "fusec verify MODEL.g",
+    [CLI_VERIFY] = {"verify", 'V', "fusec verify MODEL.g|.onnx",
                     "compare fused, unfused and reference results"},
-    [CLI_BENCH] = {"bench", 'B', "fusec bench MODEL.g|ARTIFACT", "time runs"},
+    [CLI_BENCH] = {"bench", 'B', "fusec bench MODEL.g|.onnx|ARTIFACT", "time runs"},
     [CLI_INSPECT] = {"inspect", 'I', "fusec inspect ARTIFACT", "show what is in an artifact"},
     [CLI_IMPORT] = {"import", 'M', "fusec import MODEL.onnx -o MODEL.g",
                     "write a model as a source, its weights beside it"},

@@ -84,7 +84,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     char *text;
     *exec = (Exec){.cli = cli};
     fusec_status status = cli_check_report(cli);
-    if (!status) status = cli_read(cli, cli->path, READ_EITHER, &text, &page->n_bytes);
+    if (!status) status = cli_read_model(cli, &text, &page->n_bytes);
     if (!status && !cli->report && cli_is_artifact(text, page->n_bytes))
         return exec_open_artifact(cli, exec, text, page->n_bytes);
     if (!status) status = cli_check_source(cli, text, page->n_bytes);

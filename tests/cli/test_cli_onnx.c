@@ -44,6 +44,16 @@ Test(cli_onnx, a_constant_is_a_list_or_a_file) {
     expect("@m.onnx -o @m.ptx --constant=axes=1", 0, "");
 }
 
+Test(cli_onnx, a_model_is_timed_and_verified_like_a_source) {
+    char text[MAX_TEXT];
+    write_model();
+    expect("bench @m.onnx --device=cpu --runs=2 --constant=axes=1", 0, "graph    ");
+    expect("verify @m.onnx --device=cpu --constant=axes=1", 0, "agree");
+    expect("bench @m.onnx --device=cpu --runs=2 --constant=axes=1 --report=@m.html", 0, "");
+    read_file(path_of("m.html"), text);
+    cr_expect(strstr(text, "<html"), "%.200s", text);
+}
+
 Test(cli_onnx, wrong_constants_are_told) {
     write_model();
     expect("import @m.onnx -o @m.g --constant=axes", 2, "wants x=1,2|@FILE");
