@@ -100,22 +100,27 @@ static void check_graphs(Sema *sema) {
         sema_error(sema, DIAG_NO_GRAPH, (Span){0}, "no graph in this file");
 }
 
+Sema *front_new(Arena *arena, StrTab *strings, Diags *diags) {
+    Sema *sema = arena_array(arena, Sema, 1);
+    *sema = (Sema){.arena = arena,
+                   .strings = strings,
+                   .diags = diags,
+                   .n_errors_before = diags->n_errors,
+                   .prelude = prelude_new(arena, strings, diags)};
+    return sema;
+}
+
 Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source,
                  const IncludeReader *reader) {
     uint32_t n_errors = diags->n_errors;
     AstFile *file = include_parse(arena, strings, diags, source, reader);
     if (!file) return NULL;
-    Module *module = module_new(arena, strings, source);
-    Sema *sema = arena_array(arena, Sema, 1);
-    *sema = (Sema){.arena = arena,
-                   .strings = strings,
-                   .diags = diags,
-                   .module = module,
-                   .dims = module->dims,
-                   .file = file,
-                   .n_errors_before = n_errors,
-                   .prelude = prelude_new(arena, strings, diags)};
-    module->weights = file->weights;
+    Sema *sema = front_new(arena, strings, diags);
+    sema->n_errors_before = n_errors;
+    sema->file = file;
+    sema->module = module_new(arena, strings, source);
+    sema->dims = sema->module->dims;
+    sema->module->weights = file->weights;
     return sema;
 }
 
@@ -132,4 +137,40 @@ Module *front_check(Sema *sema, bool rewrites) {
 Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
     Sema *sema = front_read(arena, strings, diags, source, NULL);
     return sema ? front_check(sema, false) : NULL;
+}
+
+/* The expression is the body of a def whose parameters are the tensors. */
+static const AstDef *parse_expression(Sema *sema, const char *expression, uint32_t n,
+                                      const FrontTensor *tensors) {
+    Text text = {.arena = sema->arena};
+    for (uint32_t i = 0; i < n; i++)
+        text_printf(&text, "%s%s", i ? ", " : "def expression(", tensors[i].name);
+    text_printf(&text, ") = %s\n", expression);
+    const Source *source = source_new(sema->arena, "expression", text.data, text.n_bytes);
+    sema->file = include_parse(sema->arena, sema->strings, sema->diags, source, NULL);
+    return sema->file && sema->file->defs.n ? sema->file->defs.data[0] : NULL;
+}
+
+NodeId front_express(Sema *sema, Builder *builder, const char *expression, uint32_t n,
+                     const FrontTensor *tensors) {
+    Frame frame = {.prefix = ""};
+    Span span = builder->span;
+    uint32_t call = builder->call;
+    const AstDef *def = parse_expression(sema, expression, n, tensors);
+    if (!def) return NODE_NONE;
+    Value *args = arena_array(sema->arena, Value, n);
+    for (uint32_t i = 0; i < n; i++) args[i] = value_tensor(tensors[i].node, def->span);
+    frame.source = def->source;
+    sema->n_steps = sema->n_items = 0;
+    sema->dims = builder->dims;
+    sema->builder = builder;
+    sema->frame = &frame;
+    Value value = sema_expand(sema, def, def->span, "", args);
+    sema->frame = NULL;
+    builder->span = span;
+    builder->call = call;
+    if (value.kind != VALUE_TENSOR && value.kind != VALUE_POISON)
+        sema_error(sema, DIAG_BAD_ARGUMENT, def->span, "`%s` is %s, not a tensor", expression,
+                   value_describe(sema, &value));
+    return value.kind == VALUE_TENSOR ? value.node : NODE_NONE;
 }

@@ -3,7 +3,7 @@
 #define FUSEC_FRONT_SEMA_H
 
 #include "front/include.h"
-#include "ir/graph.h"
+#include "ir/build/build.h"
 
 typedef struct Sema Sema;
 
@@ -19,5 +19,17 @@ Module *front_check(Sema *sema, bool rewrites);
  * prelude. Returns the module, allocated on `arena`, or NULL after at least one error in `diags`;
  * warnings are no failure. Leaves through the arena's escape only when memory is out. */
 Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
+
+/* Sema for expressions over other graphs, in which only the prelude has defs. */
+Sema *front_new(Arena *arena, StrTab *strings, Diags *diags);
+/* A tensor, and its name in an expression. */
+typedef struct FrontTensor {
+    const char *name;
+    NodeId node;
+} FrontTensor;
+/* The tensor that an expression gives for tensors of the builder's graph, to which its nodes are
+ * added. NODE_NONE after an error in the Diags. */
+NodeId front_express(Sema *sema, Builder *builder, const char *expression, uint32_t n,
+                     const FrontTensor *tensors);
 
 #endif

@@ -282,7 +282,7 @@ static void bind_formals(Sema *sema, const AstDef *def, Frame *frame, const Valu
     }
 }
 
-static Value expand_def(Sema *sema, const AstDef *def, Span span, Str prefix, const Value *args) {
+Value sema_expand(Sema *sema, const AstDef *def, Span span, Str prefix, const Value *args) {
     Frame frame = {.caller = sema->frame,
                    .def = def,
                    .source = def->source,
@@ -350,7 +350,7 @@ static Value call_def(Sema *sema, const Ast *ast, const AstDef *def, const Ast *
     Str prefix = sema_prefix(sema, as);
     uint32_t n_params = sema->n_params;
     if (!prefix || !check_as(sema, ast, def, as)) return value_poison();
-    Value value = expand_def(sema, def, ast->span, prefix, args);
+    Value value = sema_expand(sema, def, ast->span, prefix, args);
     bool is_idle = as && value.kind != VALUE_POISON && n_params == sema->n_params;
     return is_idle ? no_params(sema, ast, as) : value;
 }

@@ -198,6 +198,8 @@ Value sema_choice(Sema *sema, const Ast *ast);
 /* sema_call.c: `as` is the AST_AS around the call, or NULL. */
 Value sema_call(Sema *sema, const Ast *ast, const Ast *as);
 Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
+/* The value of a def's body, with an argument or VALUE_ABSENT for each parameter. */
+Value sema_expand(Sema *sema, const AstDef *def, Span span, Str prefix, const Value *args);
 /* Whether `name` is an op, a built-in or a def. */
 bool sema_is_callable(const Sema *sema, Str name);
 /* The op or def of this name as a value; false: there is none. */

@@ -70,7 +70,9 @@ struct Import {
     Vec(DimBound) bounds; /* found by an import that was given up, since it had not known them */
     bool is_given_up;
     Vec(HeldNode) held;
-    VecStr outputs; /* the names of the graph's outputs */
+    VecStr outputs;        /* the names of the graph's outputs */
+    struct Sema *language; /* of expressions; NULL: none yet */
+    Diags language_diags;
     uint32_t depth; /* of functions and branches */
     uint64_t n_calls;
     /* Lowers the nodes of a graph or a function into the scope, which has the inputs. */
@@ -240,7 +242,9 @@ NodeId transpose(Call *c, NodeId x, const int64_t *perm);
 /* Axis `from` becomes axis `to`; the others keep their order. */
 NodeId move_axis(Call *c, NodeId x, uint32_t from, uint32_t to);
 NodeId matmul(Call *c, NodeId a, NodeId b);
-/* The same, of integers without wrapping to their dtype. */
+/* The dtype of sums of products that do not wrap to the dtype of the factors. */
+Dtype wide_dtype(Dtype dtype);
+/* The same, with sums of that dtype. */
 NodeId matmul_wide(Call *c, NodeId a, NodeId b);
 NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis);
 /* The elements begin to begin + extent of an axis. */
@@ -257,8 +261,12 @@ NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, cons
 NodeId negative_from_end(Call *c, NodeId indices, DimId extent);
 /* A dim as a scalar, i32 or i64: a constant, or the last element of an iota. */
 NodeId number_node(Call *c, DimId dim, Dtype dtype);
-/* The def of the prelude that a call of the language names, on the tensor `x`. */
-NodeId prelude_def_of(Call *c, NodeId x, const char *call);
+
+/* express.c: the value of an expression of the language, in which the tensors, at most 3, are x, w
+ * and b. */
+NodeId express(Call *c, const char *expression, uint32_t n, const NodeId *tensors);
+/* `[1, 2]` */
+const char *int_list(Call *c, uint32_t n, const int64_t *numbers);
 
 /* Lowerings that several ops share. */
 
@@ -280,11 +288,9 @@ NodeId reversed(Call *c, NodeId x, uint32_t axis);
 /* data: [n, r..], places: i32[m], updates: [m, r..]. Of several updates of one place the last
  * counts, or all, by the reduction. */
 NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction);
-/* x: [n, c, d..], weights: [m, c / g, k..] -> [n, m, o..], by the node's attributes; `beyond`
- * stands around x. */
-NodeId convolution(Call *c, NodeId x, NodeId weights, double beyond);
-/* The same with strides of 1 and no padding. */
-NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups, const int64_t *dilation);
+/* x: [n, c, d..], weights: [m, c / g, k..], bias: [m], or NODE_NONE -> [n, m, o..], by the node's
+ * attributes; `beyond` stands around x. */
+NodeId convolution(Call *c, NodeId x, NodeId weights, NodeId bias, double beyond);
 /* The input of an op of ai.onnx.ml, as f64 if it is, else as f32: [n, features]; a vector is one
  * row. */
 NodeId onnx_ml_rows(Call *c, int64_t *n_features);

@@ -66,10 +66,14 @@ NodeId matmul(Call *c, NodeId a, NodeId b) {
     return build_matmul(c->im->b, &left, &right, PRECISION_FULL, NULL);
 }
 
+Dtype wide_dtype(Dtype dtype) {
+    return dtype_is_int(dtype) ? dtype_compute(dtype) : dtype;
+}
+
 NodeId matmul_wide(Call *c, NodeId a, NodeId b) {
     Operand left = operand_tensor(a), right = operand_tensor(b);
     if (a == NODE_NONE || b == NODE_NONE) return NODE_NONE;
-    Dtype out = dtype_is_int(dtype_of(c, a)) ? dtype_compute(dtype_of(c, a)) : dtype_of(c, a);
+    Dtype out = wide_dtype(dtype_of(c, a));
     return build_matmul(c->im->b, &left, &right, PRECISION_FULL, &out);
 }
 

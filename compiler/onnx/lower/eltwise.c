@@ -118,7 +118,7 @@ bool onnx_prelu(Call *c) {
 /* `scale` times the prelude's elu or celu. */
 static bool elu(Call *c, const char *name, double alpha, double scale) {
     const char *call = str_format(c->im->arena, "%s(x, alpha=%.17g)", name, alpha);
-    NodeId y = prelude_def_of(c, input(c, 0), call);
+    NodeId x = input(c, 0), y = express(c, call, 1, &x);
     return output(c, 0, scale == 1 ? y : op2n(c, OP_MUL, y, scale));
 }
 

@@ -189,9 +189,9 @@ static NodeId byte_convolution(Call *c, uint32_t x_zero, uint32_t i, uint32_t w_
     bool is_mixed = dtype_of(c, x) != dtype_of(c, w);
     if (!known_zero_point(c, x_zero, &zero) || !known_zero_point(c, w_zero, &of_weights) ||
         of_weights || (is_mixed && dtype_is_unsigned(dtype_of(c, w))))
-        return convolution(c, centred(c, 0, x_zero, 1), centred(c, i, w_zero, 0), 0);
+        return convolution(c, centred(c, 0, x_zero, 1), centred(c, i, w_zero, 0), NODE_NONE, 0);
     if (is_mixed) x = less_128(c, x), zero -= 128;
-    NodeId y = convolution(c, x, w, (double)zero);
+    NodeId y = convolution(c, x, w, NODE_NONE, (double)zero);
     if (!zero || y == NODE_NONE) return y;
     uint32_t taps = (1u << shape_of(c, w)->rank) - 2; /* all axes but that of results */
     NodeId sums =

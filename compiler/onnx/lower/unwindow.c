@@ -69,24 +69,37 @@ static NodeId spread_out(Call *c, NodeId x, const Spread *s, const int64_t *low,
     return build_pad(c->im->b, x, (DimList){rank, before}, (DimList){rank, behind}, NULL);
 }
 
-/* weights: [c, m / g, k..] -> [m, c / g, k..], their taps in reverse */
-static NodeId turned_weights(Call *c, NodeId weights, const int64_t *extents, int64_t groups) {
-    uint32_t rank = shape_of(c, weights)->rank;
-    int64_t cut[MAX_RANK + 1] = {groups, extents[0] / groups}, to[MAX_RANK];
-    for (uint32_t k = 2; k < rank; k++) weights = reversed(c, weights, k);
-    for (uint32_t k = 1; k < rank; k++) cut[k + 1] = extents[k];
-    weights = move_axis(c, reshape_const(c, weights, rank + 1, cut), 1, 2);
-    to[0] = groups * extents[1];
-    to[1] = extents[0] / groups;
-    for (uint32_t k = 2; k < rank; k++) to[k] = extents[k];
-    return reshape_const(c, weights, rank, to);
+/* A transposed convolution without padding, and with as many results beyond its own as the cut
+ * needs; then what lies in [low, low + out) of it, where zeros are before the first result. */
+static NodeId conv_transpose_cut(Call *c, NodeId x, NodeId weights, const Spread *s,
+                                 int64_t groups) {
+    int64_t beyond[MAX_RANK], low[MAX_RANK] = {0}, high[MAX_RANK] = {0};
+    for (uint32_t k = 0; k < s->n; k++) {
+        int64_t full = (s->in[k] - 1) * s->stride[k] + (s->kernel[k] - 1) * s->dilation[k] + 1;
+        int64_t past = s->low[k] + s->out[k] - full;
+        beyond[k] = past > 0 ? past : 0;
+        low[k + 2] = s->low[k] < 0 ? -s->low[k] : 0;
+    }
+    NodeId operands[] = {x, weights};
+    const char *text = str_format(
+        c->im->arena,
+        "conv_transpose%ud(x, w, stride=%s, output_padding=%s, groups=%lld, dilation=%s)", s->n,
+        int_list(c, s->n, s->stride), int_list(c, s->n, beyond), (long long)groups,
+        int_list(c, s->n, s->dilation));
+    NodeId y = express(c, text, 2, operands);
+    y = express(c,
+                str_format(c->im->arena, "pad(x, low=%s, high=%s)", int_list(c, s->n + 2, low),
+                           int_list(c, s->n + 2, high)),
+                1, &y);
+    for (uint32_t k = 0; k < s->n && y != NODE_NONE; k++)
+        y = part_of(c, y, k + 2, number(c, s->low[k] > 0 ? s->low[k] : 0), number(c, s->out[k]));
+    return y;
 }
 
 /* x: [n, c, d..], weights: [c, m / g, k..], bias: [m] -> [n, m, o..] */
 bool onnx_conv_transpose(Call *c) {
     NodeId x = input(c, 0), weights = input(c, 1);
-    int64_t extents[MAX_RANK], kernel[MAX_RANK], low[MAX_RANK], high[MAX_RANK];
-    int64_t groups = attr_int(c, "group", 1);
+    int64_t extents[MAX_RANK], kernel[MAX_RANK], groups = attr_int(c, "group", 1);
     if (!const_dims_but(c, x, 1, extents) || !const_dims(c, weights, kernel)) return false;
     uint32_t rank = shape_of(c, x)->rank;
     if (rank < 3 || rank != shape_of(c, weights)->rank || rank + 1 > MAX_RANK ||
@@ -100,14 +113,7 @@ bool onnx_conv_transpose(Call *c) {
             return onnx_fail(c, DIAG_LIMIT, "axis %u is empty, or too large", k + 2);
     }
     if (!spread_pads(c, &s)) return false;
-    for (uint32_t k = 0; k < s.n; k++) {
-        int64_t reach = (s.kernel[k] - 1) * s.dilation[k];
-        low[k] = reach - s.low[k];
-        high[k] = reach - s.high[k] + s.beyond[k];
-    }
-    x = spread_out(c, x, &s, low, high);
-    NodeId y =
-        convolution_over(c, x, turned_weights(c, weights, kernel, groups), groups, s.dilation);
+    NodeId y = conv_transpose_cut(c, x, weights, &s, groups);
     if (has_input(c, 2) && y != NODE_NONE) y = op2(c, OP_ADD, y, per_channel(c, input(c, 2), rank));
     return output(c, 0, y);
 }

@@ -110,71 +110,17 @@ static NodeId windows(Call *c, Window *w, double value) {
     return build_windows(c->im->b, &w->w);
 }
 
-static uint32_t tap_axes(const Window *w) {
-    return ((1u << w->n) - 1) << (2 + w->n);
+/* The reduction of each window, [n, c, o.., k..] -> [n, c, o..]. Taps come first, as in the
+ * prelude's pools, so that lanes are results. */
+static NodeId over_taps(Call *c, OpId op, NodeId view, const Window *w) {
+    int64_t perm[MAX_RANK];
+    uint32_t rank = 2 + 2 * w->n;
+    if (view == NODE_NONE) return view;
+    for (uint32_t k = 0; k < rank; k++) perm[k] = (k + 2 + w->n) % rank;
+    return reduce(c, op, build_transpose(c->im->b, view, rank, perm), (1u << w->n) - 1, false);
 }
 
 /* Convolutions. */
-
-/* [n, c, o.., k..] -> [n, g, o0 * o1 * .., c / g * k0 * ..] for g groups */
-static NodeId im2col(Call *c, NodeId x, const Window *w, int64_t groups, DimId n_windows,
-                     DimId n_taps) {
-    DimTab *dims = c->im->b->dims;
-    if (x == NODE_NONE) return x;
-    Shape from = *shape_of(c, x), cut = {.rank = from.rank + 1};
-    int64_t perm[MAX_RANK + 1];
-    cut.dims[0] = from.dims[0];
-    cut.dims[1] = number(c, groups);
-    cut.dims[2] = dim_exact_div(dims, from.dims[1], cut.dims[1]);
-    if (groups == 1) { /* no axis of groups */
-        cut = from;
-        perm[0] = 0;
-        for (uint32_t k = 0; k < w->n; k++) perm[1 + k] = 2 + k;
-        perm[1 + w->n] = 1;
-        for (uint32_t k = 0; k < w->n; k++) perm[2 + w->n + k] = 2 + w->n + k;
-        x = build_transpose(c->im->b, x, from.rank, perm);
-        Shape to = {3, {from.dims[0], n_windows, n_taps}};
-        return reshape_to(c, x, &to);
-    }
-    if (cut.rank > MAX_RANK) {
-        onnx_fail(c, DIAG_LIMIT, "a convolution of groups has at most 2 spatial axes");
-        return NODE_NONE;
-    }
-    for (uint32_t k = 2; k < from.rank; k++) cut.dims[k + 1] = from.dims[k];
-    perm[0] = 0;
-    perm[1] = 1;
-    for (uint32_t k = 0; k < w->n; k++) perm[2 + k] = 3 + k;
-    perm[2 + w->n] = 2;
-    for (uint32_t k = 0; k < w->n; k++) perm[3 + w->n + k] = 3 + w->n + k;
-    x = build_transpose(c->im->b, reshape_to(c, x, &cut), cut.rank, perm);
-    Shape to = {4, {from.dims[0], cut.dims[1], n_windows, n_taps}};
-    return reshape_to(c, x, &to);
-}
-
-/* The products of all windows with the weights. `w` has the windows of x, beyond which `beyond`
- * stands. */
-static NodeId window_products(Call *c, Window *w, double beyond, NodeId weights, int64_t groups) {
-    static const int64_t swap2[] = {1, 0}, swap3[] = {0, 2, 1}, swap4[] = {0, 1, 3, 2};
-    DimTab *dims = c->im->b->dims;
-    Shape kernel = *shape_of(c, weights);
-    DimId n_taps = number(c, 1), n_windows = n_taps;
-    DimId per_group = dim_exact_div(dims, kernel.dims[0], number(c, groups));
-    NodeId view = windows(c, w, beyond);
-    if (view == NODE_NONE) return view;
-    Shape wide = *shape_of(c, view);
-    for (uint32_t k = 1; k < kernel.rank; k++) n_taps = dim_mul(dims, n_taps, kernel.dims[k]);
-    for (uint32_t k = 0; k < w->n; k++) n_windows = dim_mul(dims, n_windows, wide.dims[2 + k]);
-    NodeId columns = im2col(c, view, w, groups, n_windows, n_taps);
-    Shape rows = {groups == 1 ? 2 : 3, {per_group, n_taps}};
-    if (groups > 1) rows = (Shape){3, {number(c, groups), per_group, n_taps}};
-    NodeId matrix = build_transpose(c->im->b, reshape_to(c, weights, &rows), rows.rank,
-                                    groups == 1 ? swap2 : swap3);
-    NodeId y = matmul_wide(c, columns, matrix);
-    y = build_transpose(c->im->b, y, groups == 1 ? 3 : 4, groups == 1 ? swap3 : swap4);
-    Shape to = {.rank = kernel.rank, .dims = {wide.dims[0], kernel.dims[0]}};
-    for (uint32_t k = 0; k < w->n; k++) to.dims[2 + k] = wide.dims[2 + k];
-    return reshape_to(c, y, &to);
-}
 
 /* Checks the weights' shape; `size` receives the taps per axis. */
 static bool check_weights(Call *c, NodeId x, NodeId weights, int64_t groups, int64_t *size) {
@@ -197,31 +143,35 @@ static bool check_weights(Call *c, NodeId x, NodeId weights, int64_t groups, int
     return true;
 }
 
-NodeId convolution(Call *c, NodeId x, NodeId weights, double beyond) {
+/* x with the windows' padding, which is `value`. */
+static NodeId padded(Call *c, const Window *w, double value) {
+    int64_t low[MAX_RANK] = {0}, high[MAX_RANK] = {0};
+    uint32_t rank = w->n + 2;
+    memcpy(&low[2], w->low, w->n * sizeof *low);
+    memcpy(&high[2], w->high, w->n * sizeof *high);
+    const char *text = str_format(c->im->arena, "pad(x, low=%s, high=%s, value=%.17g)",
+                                  int_list(c, rank, low), int_list(c, rank, high), value);
+    return express(c, text, 1, &w->w.x);
+}
+
+NodeId convolution(Call *c, NodeId x, NodeId weights, NodeId bias, double beyond) {
+    static const int64_t none[MAX_RANK] = {0};
     int64_t groups = attr_int(c, "group", 1), size[MAX_RANK];
     Window w;
     if (!check_weights(c, x, weights, groups, size) || !window_of(c, x, size, &w)) return NODE_NONE;
-    return window_products(c, &w, beyond, weights, groups);
-}
-
-NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups,
-                        const int64_t *dilation) {
-    int64_t size[MAX_RANK];
-    if (!check_weights(c, x, weights, groups, size)) return NODE_NONE;
-    Window w = {.n = shape_of(c, x)->rank - 2, .w = build_windowing(c->im->b, x)};
-    if (!check_window_rank(c, x)) return NODE_NONE;
-    for (uint32_t k = 0; k < w.n; k++) {
-        w.size[k] = size[k];
-        w.stride[k] = 1;
-        w.dilation[k] = dilation[k];
-    }
-    return window_products(c, &w, 0, weights, groups);
+    bool is_even = beyond == 0 && memcmp(w.low, w.high, w.n * sizeof *w.low) == 0;
+    const char *text = str_format(
+        c->im->arena, "conv%ud(x, w%s, stride=%s, padding=%s, dilation=%s, groups=%lld, out=%s)",
+        w.n, bias == NODE_NONE ? "" : ", b", int_list(c, w.n, w.stride),
+        int_list(c, w.n, is_even ? w.low : none), int_list(c, w.n, w.dilation), (long long)groups,
+        dtype_name(wide_dtype(dtype_of(c, x))));
+    NodeId operands[] = {is_even ? x : padded(c, &w, beyond), weights, bias};
+    return express(c, text, bias == NODE_NONE ? 2 : 3, operands);
 }
 
 bool onnx_conv(Call *c) {
-    NodeId x = input(c, 0), y = convolution(c, x, input(c, 1), 0);
-    if (!has_input(c, 2) || y == NODE_NONE) return output(c, 0, y);
-    return output(c, 0, op2(c, OP_ADD, y, per_channel(c, input(c, 2), shape_of(c, y)->rank)));
+    NodeId bias = has_input(c, 2) ? input(c, 2) : NODE_NONE;
+    return output(c, 0, convolution(c, input(c, 0), input(c, 1), bias, 0));
 }
 
 /* Pools. */
@@ -265,7 +215,7 @@ bool onnx_max_pool(Call *c) {
         if (taps == NODE_NONE) return false;
         output(c, 1, cast_to(c, places_of_taps(c, &w, taps, extents), long_dtype));
     }
-    return output(c, 0, reduce(c, OP_MAX, view, tap_axes(&w), false));
+    return output(c, 0, over_taps(c, OP_MAX, view, &w));
 }
 
 /* How many elements of each window count: 1 stands for each, 0 beyond. */
@@ -282,7 +232,7 @@ static NodeId counted(Call *c, const Window *w, bool counts_pads) {
     NodeId x = build_expand(c->im->b, one, (DimList){shape.rank, shape.dims});
     if (x == NODE_NONE) return x;
     ones.w = build_windowing(c->im->b, x);
-    return reduce(c, OP_SUM, windows(c, &ones, 0), tap_axes(w), false);
+    return over_taps(c, OP_SUM, windows(c, &ones, 0), w);
 }
 
 bool onnx_average_pool(Call *c) {
@@ -296,7 +246,7 @@ bool onnx_average_pool(Call *c) {
         has_beyond = has_beyond || w.beyond[k];
         n *= (double)w.size[k];
     }
-    NodeId sum = reduce(c, OP_SUM, windows(c, &w, 0), tap_axes(&w), false);
+    NodeId sum = over_taps(c, OP_SUM, windows(c, &w, 0), &w);
     if (has_beyond || (has_pads && !counts_pads))
         return output(c, 0, op2(c, OP_DIV, sum, counted(c, &w, counts_pads)));
     return output(c, 0, op2n(c, OP_DIV, sum, n));
@@ -307,7 +257,7 @@ bool onnx_lp_pool(Call *c) {
     double p = (double)attr_int(c, "p", 2);
     if (!window_of(c, input(c, 0), NULL, &w)) return false;
     NodeId view = op1(c, OP_ABS, windows(c, &w, 0));
-    NodeId sum = reduce(c, OP_SUM, op2n(c, OP_POW, view, p), tap_axes(&w), false);
+    NodeId sum = over_taps(c, OP_SUM, op2n(c, OP_POW, view, p), &w);
     return output(c, 0, op2n(c, OP_POW, sum, 1 / p));
 }
 
