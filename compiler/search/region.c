@@ -255,6 +255,7 @@ static bool flag_costly_views(const Searcher *c, const Graph *graph, NodeId id, 
     for (; c->target->has->cores && is_moved(graph, id); id = graph_node(graph, id)->args[0]) {
         if (!search_view_is_costly(graph, id)) continue;
         node_add(flags, id, REGION_BROADCAST);
+        if (!any) node_add(flags, id, REGION_OUTER_VIEW);
         any = true;
     }
     return any;

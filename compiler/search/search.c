@@ -116,10 +116,16 @@ static bool store_broadcast(const Region *region, Decisions *decisions) {
     return ask(region, REGION_BROADCAST, decisions, DIRECTIVE_STORE);
 }
 
+/* One kernel for all views that are costly to read. */
+static bool store_outer_views(const Region *region, Decisions *decisions) {
+    return ask(region, REGION_OUTER_VIEW, decisions, DIRECTIVE_STORE);
+}
+
 static Candidate *const candidates[] = {
-    recompute_operands, compute_left, compute_right,         store_left,        store_right,
-    store_operands,     store_joined, transposed_own_kernel, slice_gemms,       rows_unmerged,
-    split_reductions,   store_pieces, store_broadcast,       joined_own_kernel, all_own_kernels};
+    recompute_operands, compute_left,    compute_right,     store_left,
+    store_right,        store_operands,  store_joined,      transposed_own_kernel,
+    slice_gemms,        rows_unmerged,   split_reductions,  store_pieces,
+    store_outer_views,  store_broadcast, joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {

@@ -66,6 +66,7 @@ typedef enum RegionFlag {
     REGION_MAY_SLICE,  /* a matmul that may be computed slice by slice */
     REGION_REPEATED,   /* computed again for the elements of a larger tensor, if not stored */
     REGION_BROADCAST,  /* the last of these before the larger tensor */
+    REGION_OUTER_VIEW, /* of these, a view that lanes read one by one; those inside are no such */
     REGION_FLAG_COUNT
 } RegionFlag;
 _Static_assert(REGION_FLAG_COUNT <= MAX_NODE_FLAGS, "a region's flag is a flag of a node");
