@@ -2,8 +2,8 @@
  *
  * A walk goes down from a node through all that is computed where it is read, with coordinates in
  * terms of the axes at which it began, and ends at products and at stored values. Walks from the
- * operands of GEMMs find the axes that readers want. Walks from stored values find the axes in
- * which these values come out. */
+ * operands of GEMMs find the axes that readers want, and so do walks from stored values whose axis
+ * is known. Walks from stored values also find the axes in which these values come out. */
 #include "layout/order.h"
 #include "layout/pad.h"
 #include "machine/machine.h"
@@ -37,8 +37,9 @@ struct Walk {
     Orders *orders;
     IndexTab *tab;
     uint32_t n_visits;
-    uint32_t k; /* operands: the axis k */
-    Wish made;  /* of a stored value: the axis in which it comes out */
+    uint32_t k;    /* readers: the axis that they read contiguously */
+    bool has_taps; /* readers: a GEMM goes over several axes of what they compute */
+    Wish made;     /* of a stored value: the axis in which it comes out */
     void (*end)(Walk *walk, NodeId id, const IndexId *coords);
 };
 
@@ -69,21 +70,32 @@ static bool is_temporary(const Orders *o, NodeId id) {
 
 static void walk_down(Walk *w, NodeId id, const IndexId *coords);
 
-static void walk_view(Walk *w, const Node *node, const IndexId *coords) {
+/* The coordinates in the argument of a view; false: its places are known at run time only. */
+static bool pull_view(const Walk *w, const Node *node, const IndexId *coords, IndexId *below) {
     const Graph *graph = w->orders->graph;
     DimTab *dims = graph->dims;
-    IndexId below[MAX_RANK];
-    if (indexmap_can_pull(node->op)) {
-        indexmap_pull(w->tab, graph, node, coords, below);
-    } else if (node->op == OP_PAD) {
-        for (uint32_t k = 0; k < node->shape.rank; k++)
-            below[k] =
-                index_add_dim(w->tab, coords[k],
-                              dim_sub(dims, dim_const(dims, 0), node->attrs.per_axis->begin[k]));
-    } else {
-        return;
+    bool can_pull = indexmap_can_pull(node->op);
+    if (can_pull) indexmap_pull(w->tab, graph, node, coords, below);
+    if (can_pull || node->op != OP_PAD) return can_pull;
+    for (uint32_t k = 0; k < node->shape.rank; k++)
+        below[k] = index_add_dim(w->tab, coords[k],
+                                 dim_sub(dims, dim_const(dims, 0), node->attrs.per_axis->begin[k]));
+    return true;
+}
+
+static void walk_concat(Walk *w, const Node *node, const IndexId *coords) {
+    const Graph *graph = w->orders->graph;
+    uint32_t axis = (uint32_t)node->attrs.axis;
+    DimId before = dim_const(graph->dims, 0);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        IndexId below[MAX_RANK];
+        memcpy(below, coords, node->shape.rank * sizeof *below);
+        below[axis] = index_add_dim(w->tab, coords[axis],
+                                    dim_sub(graph->dims, dim_const(graph->dims, 0), before));
+        walk_down(w, node->args[i], below);
+        const Shape *shape = &graph_node(graph, node->args[i])->shape;
+        before = dim_add(graph->dims, before, shape->dims[axis]);
     }
-    walk_down(w, node->args[0], below);
 }
 
 /* A coordinate along a reduced axis is an axis of its own. */
@@ -103,7 +115,10 @@ static void walk_args(Walk *w, NodeId id, const IndexId *coords) {
     const Graph *graph = w->orders->graph;
     const Node *node = graph_node(graph, id);
     OpClass cls = op_info(node->op)->cls;
-    if (cls == CLASS_VIEW) walk_view(w, node, coords);
+    IndexId pulled[MAX_RANK];
+    if (cls == CLASS_VIEW && pull_view(w, node, coords, pulled))
+        walk_down(w, node->args[0], pulled);
+    if (cls == CLASS_CONCAT) walk_concat(w, node, coords);
     if (cls == CLASS_REDUCE && index_n_axes(w->tab) + MAX_RANK <= MAX_AXES)
         walk_reduction(w, node, coords);
     for (uint32_t i = 0; (cls == CLASS_ELTWISE || cls == CLASS_CAST) && i < node->n_args; i++) {
@@ -131,7 +146,7 @@ static Walk walk_new(Arena *arena, Orders *o, const Shape *shape, IndexId *coord
 
 /* Readers. */
 
-static void end_operand(Walk *w, NodeId id, const IndexId *coords) {
+static void end_reader(Walk *w, NodeId id, const IndexId *coords) {
     Orders *o = w->orders;
     if (!is_temporary(o, id)) return;
     const Node *node = graph_node(o->graph, id);
@@ -143,7 +158,7 @@ static void end_operand(Walk *w, NodeId id, const IndexId *coords) {
     }
     if (n_moved == 0) return;
     wish_for(&o->readings[id].wish, along);
-    o->readings[id].has_taps = o->readings[id].has_taps || n_moved > 1;
+    o->readings[id].has_taps = o->readings[id].has_taps || w->has_taps || n_moved > 1;
 }
 
 static void read_operands(Arena *arena, Orders *o, NodeId id) {
@@ -153,7 +168,7 @@ static void read_operands(Arena *arena, Orders *o, NodeId id) {
         const Shape *shape = &graph_node(o->graph, gemm->args[side])->shape;
         Walk walk = walk_new(arena, o, shape, coords);
         walk.k = shape->rank - 1 - side;
-        walk.end = end_operand;
+        walk.end = end_reader;
         walk_down(&walk, gemm->args[side], coords);
     }
 }
@@ -186,12 +201,40 @@ static bool fits(const Orders *o, const Node *node, uint32_t axis) {
     return dim_multiple(o->graph->dims, node->shape.dims[axis]) % access_elems(node) == 0;
 }
 
+/* Other views are stored for the order of their axes. In a padding or a slice each axis is that of
+ * the argument. */
+static bool keeps_axes(Arena *arena, Orders *o, const Node *node) {
+    IndexId coords[MAX_RANK], below[MAX_RANK];
+    if (op_info(node->op)->cls != CLASS_VIEW) return true;
+    Walk walk = walk_new(arena, o, &node->shape, coords);
+    if (!pull_view(&walk, node, coords, below) ||
+        graph_node(o->graph, node->args[0])->shape.rank != node->shape.rank)
+        return false;
+    for (uint32_t k = 0; k < node->shape.rank; k++)
+        if (index_moved_by(walk.tab, below[k]) & ~(1u << k)) return false;
+    return true;
+}
+
+/* A value that is computed from other temporaries is computed fastest in their order. */
+static void read_sources(Arena *arena, Orders *o, NodeId id) {
+    IndexId coords[MAX_RANK];
+    const Node *node = graph_node(o->graph, id);
+    Reading reading = o->readings[id];
+    if (!is_temporary(o, id) || graph_is_matmul(o->graph, id) || !has_agreed(reading.wish) ||
+        !fits(o, node, reading.wish.axis - 1u) || !keeps_axes(arena, o, node))
+        return;
+    Walk walk = walk_new(arena, o, &node->shape, coords);
+    walk.k = reading.wish.axis - 1u;
+    walk.has_taps = reading.has_taps && op_info(node->op)->cls == CLASS_VIEW;
+    walk.end = end_reader;
+    walk_args(&walk, id, coords);
+}
+
 static bool may_choose(Arena *arena, Orders *o, NodeId id) {
     const Node *node = graph_node(o->graph, id);
     Reading reading = o->readings[id];
-    bool is_view = op_info(node->op)->cls == CLASS_VIEW; /* stored for the order of its axes */
-    if (is_view || !has_agreed(reading.wish) || reading.wish.axis == node->shape.rank ||
-        !fits(o, node, reading.wish.axis - 1u))
+    if (!has_agreed(reading.wish) || !keeps_axes(arena, o, node) ||
+        reading.wish.axis == node->shape.rank || !fits(o, node, reading.wish.axis - 1u))
         return false;
     Wish made = find_made(arena, o, id);
     return reading.has_taps || (has_agreed(made) && made.axis == reading.wish.axis);
@@ -211,6 +254,7 @@ uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, Orde
         if (graph_is_update(graph, id)) /* a copy of all bytes may make one from the other */
             o.readings[node->args[0]].wish.is_contested = true;
     }
+    for (NodeId id = n; id-- > 0 && options.has_cores;) read_sources(arena, &o, id);
     if (options.given) memcpy(o.order, options.given, n * sizeof *o.order);
     for (NodeId id = 0; id < n; id++)
         if (may_choose(arena, &o, id)) o.order[id] = o.readings[id].wish.axis;

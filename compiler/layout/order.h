@@ -4,7 +4,8 @@
  * neither the copy engine nor a wide access can fetch them. A temporary that GEMMs read is
  * therefore stored with the axis innermost that all of them read along k. The other axes keep their
  * order. Where no reader goes over taps, the temporary must also come out in this order: its
- * producer's results, or the temporaries that it is computed from, have the axis innermost.
+ * producer's results, or the temporaries that it is computed from, have the axis innermost. On a
+ * CPU, other kernels read too: what they compute in an order, they want to read in this order.
  *
  * Only addresses change. Inputs, params, outputs and prepared values keep the order of their
  * axes. */
@@ -23,7 +24,8 @@ typedef struct StoredValues {
 
 typedef struct OrderOptions {
     bool off;       /* all temporaries are row-major */
-    bool has_cores; /* a CPU, which packs the operands of any GEMM; else only tensor cores count */
+    bool has_cores; /* a CPU, which packs the operands of any GEMM; else only GEMMs on tensor cores
+                     * count */
     const uint32_t *given; /* per node: the result for inputs and outputs; NULL: all row-major */
 } OrderOptions;
 

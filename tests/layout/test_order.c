@@ -99,6 +99,24 @@ Test(order, cpus_want_the_same) {
     arena_free(arena);
 }
 
+/* What lies between a convolution and those that read it, through pools, concats and paddings: all
+ * are computed along the channels. */
+Test(order, values_between_convolutions_lie_alike_on_a_cpu) {
+    Arena *arena = arena_new(NULL);
+    Plan *plan = plan_of(arena,
+                         "graph g(x: f32[1, 16, 64, 64]) -> (y: f32[1, 16, 64, 64]) {\n"
+                         "  param w: f32[16, 16, 3, 3]\n  param v: f32[16, 32, 3, 3]\n"
+                         "  a = relu(conv2d(x, w, padding=1))\n"
+                         "  p = max_pool2d(a, 2)\n"
+                         "  b = relu(conv2d(p, w, padding=1))\n"
+                         "  u = interpolate(b, scale_factor=2)\n"
+                         "  y = conv2d(concat([a, u], axis=1), v, padding=1)\n}\n",
+                         false, TARGET_CPU);
+    cr_expect_eq(temp_of(plan, "a")->inner, 2);
+    cr_expect_eq(temp_of(plan, "p")->inner, 2);
+    arena_free(arena);
+}
+
 typedef struct Kept {
     const char *what, *source;
 } Kept;
