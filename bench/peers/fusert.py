@@ -168,12 +168,12 @@ class Libraries:
             raise Error(f"there is no target for a device of sm_{sm}")
         return max(older, key=lambda n: int(n[3:]))
 
-    def compile(self, source, target, name, numerics="strict"):
+    def compile(self, source, target, name, numerics="strict", no_fuse=False):
         """Source text to an artifact's bytes: PTX, or an object for a CPU."""
         text = source.encode()
         kind = KIND_PTX if target.startswith("sm_") else KIND_OBJECT
         options = fusec_options(c.sizeof(fusec_options), kind, target.encode(), name.encode(),
-                                numerics.encode())
+                                numerics.encode(), no_fuse)
         result = P()
         status = self.fusec.fusec_compile(text, len(text), c.byref(options), c.byref(result))
         try:

@@ -27,28 +27,157 @@ def huber_loss(x, target, delta=1.0, reduction="mean") {
   return cast(reduced(where(a < delta, 0.5 * a * a, delta * (a - 0.5 * delta)), reduction), dtype(x))
 }
 
-# Minus `x`, log-probabilities [N, C], at the classes `target`, i32[N]: a loss for each row. Rows whose target is
-# `ignore_index` have no part in it.
-def nll_loss(x, target, reduction="mean", ignore_index=-100) {
-  z = cast(x, compute(x))
-  counts = target != ignore_index
-  is_picked = one_hot(target, dim(x, 1), bool) & unsqueeze(counts, 1)
-  rows = sum(where(is_picked, z, const(0, compute(x))), axis=1)
-  n = sum(cast(counts, compute(x))) if reduction == "mean" else none
-  return cast(-reduced(rows, reduction) if n == none else -sum(rows) / n, dtype(x))
+# `huber_loss` over `beta`: half the square of the difference over `beta` where it is below `beta`, else linear.
+def smooth_l1_loss(x, target, reduction="mean", beta=1.0) {
+  a = abs(cast(x, compute(x)) - cast(target, compute(x)))
+  return cast(reduced(where(a < beta, 0.5 * a * a / beta, a - 0.5 * beta), reduction), dtype(x))
 }
 
-# `nll_loss(log_softmax(x), target)`: `x` is [N, C] before softmax.
-def cross_entropy(x, target, reduction="mean", ignore_index=-100) {
-  z = cast(x, compute(x))
-  return cast(nll_loss(log_softmax(z, axis=1), target, reduction, ignore_index), dtype(x))
+# The axis of the classes: 1, or 0 where there are no rows.
+def class_axis(x) = 1 if rank(x) > 1 else 0
+
+# One number for each class, [C], as a tensor that broadcasts against x.
+def along_classes(x, weight) {
+  return reshape(cast(weight, compute(x)), [dim(weight, 0)] + [1] * (rank(x) - class_axis(x) - 1))
 }
 
-# target * (log(target) - x), of log-probabilities `x`; 0 where the target is 0. With `reduction="batchmean"` the
-# sum over all axes but the first, and their mean.
-def kl_div(x, target, reduction="mean") {
+# Where the class of each row is, of the rows whose class is not `ignore_index`, and which rows these are.
+def picked_classes(x, target, ignore_index) {
+  t = as_index(target)
+  k = class_axis(x)
+  counts = t != ignore_index
+  classes = iota(t.shape[:k] + [dim(x, k)] + t.shape[k:], axis=k, dtype=dtype(t))
+  return (classes == unsqueeze(t, k)) & unsqueeze(counts, k), counts
+}
+
+# The mean of losses of rows: over their number, or the sum of the weights of their classes.
+def mean_of_rows(x, rows, is_picked, counts, weight) {
+  c = compute(x)
+  ws = cast(counts, c) if weight == none else where(is_picked, along_classes(x, weight), const(0, c))
+  n = sum(ws)
+  return -sum(rows) / n
+}
+
+# Minus `x`, log-probabilities [N, C, ..] or [C], at the classes `target`, integers [N, ..] or one: a loss for each
+# row, times its class's number in `weight`, [C]. Rows whose target is `ignore_index` have no part in it. The mean is
+# over the sum of the weights.
+def nll_loss(x, target, reduction="mean", ignore_index=-100, weight=none) {
+  z = cast(x, compute(x))
+  is_picked, counts = picked_classes(x, target, ignore_index)
+  terms = z if weight == none else z * along_classes(x, weight)
+  rows = sum(where(is_picked, terms, const(0, compute(x))), axis=class_axis(x))
+  all = mean_of_rows(x, rows, is_picked, counts, weight) if reduction == "mean" else none
+  return cast(-reduced(rows, reduction) if all == none else all, dtype(x))
+}
+
+# `nll_loss(log_softmax(x), target)`: `x` is [N, C, ..] or [C] before softmax. A target of the rank of x has a
+# probability for each class. `label_smoothing` is the part of the target that is spread over all classes.
+def cross_entropy(x, target, reduction="mean", ignore_index=-100, weight=none, label_smoothing=0.0) {
+  logs = log_softmax(cast(x, compute(x)), axis=class_axis(x))
+  is_plain = rank(target) < rank(x) && label_smoothing == 0
+  plain = nll_loss(logs, target, reduction, ignore_index, weight) if is_plain else none
+  soft = soft_cross_entropy(logs, target, reduction, weight, label_smoothing) if rank(target) == rank(x) else none
+  loss = plain if is_plain else soft
+  smooth = smooth_cross_entropy(logs, target, reduction, ignore_index, weight, label_smoothing) if loss == none else loss
+  return cast(smooth, dtype(x))
+}
+
+# `cross_entropy` of log-probabilities where the target is probabilities.
+def soft_cross_entropy(x, target, reduction, weight, label_smoothing) {
+  k = class_axis(x)
+  terms = x if weight == none else x * along_classes(x, weight)
+  own = sum(cast(target, dtype(x)) * terms, axis=k)
+  rows = own if label_smoothing == 0 else own * (1 - label_smoothing) + mean(terms, axis=k) * label_smoothing
+  return -reduced(rows, reduction)
+}
+
+# `cross_entropy` of log-probabilities where the target is classes, smoothed.
+def smooth_cross_entropy(x, target, reduction, ignore_index, weight, label_smoothing) {
+  k = class_axis(x)
+  is_picked, counts = picked_classes(x, target, ignore_index)
+  terms = x if weight == none else x * along_classes(x, weight)
+  rows = where(counts, mean(terms, axis=k), 0)
+  all = mean_of_rows(x, rows, is_picked, counts, weight) if reduction == "mean" else -reduced(rows, reduction)
+  return nll_loss(x, target, reduction, ignore_index, weight) * (1 - label_smoothing) + all * label_smoothing
+}
+
+# Minus the logarithm of the probability `x` that the target, 0 to 1, gives to 1; a logarithm is at least -100.
+def binary_cross_entropy(x, target, weight=none, reduction="mean") {
+  c = compute(x)
+  z = cast(x, c)
+  t = cast(target, c)
+  loss = (t - 1) * maximum(log1p(-z), -100) - t * maximum(log(z), -100)
+  return cast(reduced(loss if weight == none else loss * cast(weight, c), reduction), dtype(x))
+}
+
+# `binary_cross_entropy(sigmoid(x), target)`. What the target gives to 1 counts `pos_weight` times.
+def binary_cross_entropy_with_logits(x, target, weight=none, reduction="mean", pos_weight=none) {
+  c = compute(x)
+  z = cast(x, c)
+  t = cast(target, c)
+  rest = maximum(-z, 0) + log1p(exp(-abs(z)))
+  loss = (1 - t) * z + (rest if pos_weight == none else rest * ((cast(pos_weight, c) - 1) * t + 1))
+  return cast(reduced(loss if weight == none else loss * cast(weight, c), reduction), dtype(x))
+}
+
+# The binary cross-entropy of each class, for targets of 0 and 1: [N, C], a loss for each row.
+def multilabel_soft_margin_loss(x, target, weight=none, reduction="mean") {
+  c = compute(x)
+  loss = binary_cross_entropy_with_logits(cast(x, c), cast(target, c), weight, "none")
+  return cast(reduced(mean(loss, axis=-1), reduction), dtype(x))
+}
+
+# log(1 + e^(-target * x)), for targets of -1 and 1.
+def soft_margin_loss(x, target, reduction="mean") {
+  return cast(reduced(softplus(-cast(target, compute(x)) * cast(x, compute(x))), reduction), dtype(x))
+}
+
+# The mean of max(0, margin - x[target] + x)^p over all classes, without the target's own: [N, C] or [C], a loss for
+# each row, times its class's number in `weight`, [C].
+def multi_margin_loss(x, target, p=1, margin=1.0, weight=none, reduction="mean") {
+  c = compute(x)
+  k = class_axis(x)
+  z = cast(x, c)
+  t = as_index(target)
+  is_own = iota(x.shape, axis=k, dtype=dtype(t)) == unsqueeze(t, k)
+  own = sum(where(is_own, z, const(0, c)), axis=k, keep=true)
+  part = maximum(margin - own + z, 0)
+  powers = part if p == 1 else part * part if p == 2 else error("`p` is 1 or 2")
+  factor = 1 if weight == none else sum(where(is_own, cast(weight, c), const(0, c)), axis=k, keep=true)
+  rows = mean(where(is_own, const(0, c), powers * factor), axis=k)
+  return cast(reduced(rows, reduction), dtype(x))
+}
+
+# max(0, margin - target * (a - b)), for targets of -1 and 1.
+def margin_ranking_loss(a, b, target, margin=0.0, reduction="mean") {
+  d = cast(a, compute(a)) - cast(b, compute(a))
+  return cast(reduced(maximum(margin - cast(target, compute(a)) * d, 0), reduction), dtype(a))
+}
+
+# e^x - target * x, or without `log_input` x - target * log(x + eps). With `full` Stirling's approximation of the
+# logarithm of the target's factorial, where the target is above 1.
+def poisson_nll_loss(x, target, log_input=true, full=false, eps=1e-8, reduction="mean") {
+  z = cast(x, compute(x))
   t = cast(target, compute(x))
-  part = where(t > 0, t * (log(t) - cast(x, compute(x))), 0.0 * t)
+  loss = exp(z) - t * z if log_input else z - t * log(z + eps)
+  more = where(t > 1, t * log(t) - t + 0.5 * log(6.2831853071795864769 * t), 0.0) if full else none
+  return cast(reduced(loss if more == none else loss + more, reduction), dtype(x))
+}
+
+# (log(var) + (x - target)^2 / var) / 2, where `var` is at least `eps`; with `full` and log(2 pi) / 2.
+def gaussian_nll_loss(x, target, var, full=false, eps=1e-6, reduction="mean") {
+  v = maximum(cast(var, compute(x)), eps)
+  d = cast(x, compute(x)) - cast(target, compute(x))
+  loss = 0.5 * (log(v) + d * d / v)
+  return cast(reduced(loss + 0.91893853320467274178 if full else loss, reduction), dtype(x))
+}
+
+# target * (log(target) - x), of log-probabilities `x`; 0 where the target is 0. With `log_target` the target is
+# logarithms too. With `reduction="batchmean"` the sum over all axes but the first, and their mean.
+def kl_div(x, target, reduction="mean", log_target=false) {
+  t = cast(target, compute(x))
+  d = exp(t) * (t - cast(x, compute(x))) if log_target else none
+  part = where(t > 0, t * (log(t) - cast(x, compute(x))), 0.0 * t) if d == none else d
   rows = sum(reshape(part, [dim(x, 0), -1]), axis=1) if reduction == "batchmean" else none
   return cast(reduced(part, reduction) if rows == none else mean(rows), dtype(x))
 }
@@ -67,16 +196,19 @@ def cosine_similarity(a, b, axis=1, eps=1e-8) {
   return cast(sum(p * q, axis=axis) / maximum(size, eps), dtype(a))
 }
 
-# 1 - cosine where the target is 1, and max(0, cosine - margin) where it is -1: a loss for each row.
+# 1 - cosine where the target is 1, and max(0, cosine - margin) where it is -1: [N, C] or [C], a loss for each row.
 def cosine_embedding_loss(a, b, target, margin=0.0, reduction="mean") {
-  c = cosine_similarity(cast(a, compute(a)), cast(b, compute(a)))
+  c = cosine_similarity(cast(a, compute(a)), cast(b, compute(a)), axis=class_axis(a))
   return cast(reduced(where(target > 0, 1 - c, maximum(c - margin, 0)), reduction), dtype(a))
 }
 
-# max(0, |a - p| - |a - n| + margin), with Euclidean norms of the last axis: a loss for each row.
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, reduction="mean") {
+# max(0, |a - p| - |a - n| + margin), with `p`-norms of the last axis, of differences plus `eps`: a loss for each row.
+# With `swap` the smaller of |a - n| and |p - n| counts.
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, reduction="mean", p=2, eps=1e-6, swap=false) {
   c = compute(anchor)
-  near = norm(cast(anchor, c) - cast(positive, c) + 1e-6, axis=-1)
-  far = norm(cast(anchor, c) - cast(negative, c) + 1e-6, axis=-1)
-  return cast(reduced(maximum(near - far + margin, 0), reduction), dtype(anchor))
+  near = norm(cast(anchor, c) - cast(positive, c) + eps, axis=-1, p=p)
+  far = norm(cast(anchor, c) - cast(negative, c) + eps, axis=-1, p=p)
+  other = norm(cast(positive, c) - cast(negative, c) + eps, axis=-1, p=p) if swap else far
+  least = minimum(far, other) if swap else far
+  return cast(reduced(maximum(near - least + margin, 0), reduction), dtype(anchor))
 }

@@ -103,10 +103,14 @@ def arange(end, dtype=i32) = cast(iota([end]), dtype)
 # 1 on the diagonal of n rows and m columns, 0 elsewhere.
 def eye(n, m=n, dtype=f32) = cast(iota([n, m], axis=0) == iota([n, m], axis=1), dtype)
 
-# 1 at the class of each index along a new last axis, 0 elsewhere.
+# Integers as i32 or i64.
+def as_index(x) = x if dtype(x) == i64 else cast(x, i64 if dtype(x) == u32 else i32)
+
+# 1 at the class of each index, an integer, along a new last axis, 0 elsewhere.
 def one_hot(x, num_classes, dtype=i32) {
-  classes = iota(x.shape + [num_classes], axis=-1)
-  return cast(classes == reshape(x, x.shape + [1]), dtype)
+  t = as_index(x)
+  classes = iota(x.shape + [num_classes], axis=-1, dtype=dtype(t))
+  return cast(classes == reshape(t, x.shape + [1]), dtype)
 }
 
 # The extent of an axis as a tensor [1], for arithmetic with a dim that is known only at run time.

@@ -18,7 +18,8 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
          "conv_transpose_phases", "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",
          "attention_mask_has_heads", "attention_group_rows", "attention_group_heads", "loop_carry", "loop_result",
-         "input", "param"}
+         "input", "param", "class_axis", "along_classes", "picked_classes", "mean_of_rows", "soft_cross_entropy",
+         "smooth_cross_entropy", "as_index"}
 
 
 def case(*names):
@@ -423,69 +424,6 @@ def product(d, name):
     return made
 
 
-# Losses.
-
-def reduction(d, more=()):
-    """An argument, or none."""
-    return {"reduction": d.of(["none", "mean", "sum", *more])} if d.flag(0.7) else {}
-
-
-@case("mse_loss", "l1_loss", "huber_loss", "kl_div", "hinge_embedding_loss")
-def loss(d, name):
-    dtype, shape = d.of(FLOATS), d.shape(1, 3)
-    x, t = d.floats(dtype, shape), d.floats(dtype, shape)
-    given = reduction(d, ["batchmean"] if name == "kl_div" else [])
-    if name == "huber_loss" and d.flag():
-        given["delta"] = d.of([0.5, 2.0])
-    if name == "kl_div":
-        t = np.where(d.rng.random(shape) < 0.1, 0.0, d.floats(dtype, shape, low=0.0, high=1.0))
-    if name == "hinge_embedding_loss":
-        t = np.where(d.rng.random(shape) < 0.5, 1.0, -1.0)
-        given["margin"] = d.of([0.5, 1.0])
-    wanted = getattr(F, name)(*wide(x, t), **given).numpy()
-    return floats_case(call(name, "x", "t", **given), {"x": (dtype, x), "t": (dtype, t)}, [(dtype, wanted)], x.size,
-                       8.0 * (x.size if given.get("reduction") in ("sum", "batchmean") else 1))
-
-
-@case("nll_loss", "cross_entropy")
-def class_loss(d, name):
-    dtype, n, c = d.of(FLOATS), d.int(1, 17), d.int(1, 33)
-    x, t = d.floats(dtype, (n, c), 2), d.integers("i32", (n,), 0, c - 1)
-    given = reduction(d)
-    ignored = d.of([None, -100, 0])
-    if ignored is not None:
-        t = np.where(d.rng.random(n) < 0.3, ignored, t)
-    if ignored == 0:
-        given["ignore_index"] = ignored
-    wanted = getattr(F, name)(*wide(x), torch.from_numpy(t).long(), **given).numpy()
-    return floats_case(call(name, "x", "t", **given), {"x": (dtype, x), "t": ("i32", t)}, [(dtype, wanted)], n * c,
-                       16.0 * n)
-
-
-@case("cosine_similarity", "cosine_embedding_loss", "triplet_margin_loss")
-def angle(d, name):
-    dtype, n, c = d.of(FLOATS), d.int(1, 17), d.int(1, 33)
-    a, b, p = (d.floats(dtype, (n, c)) for _ in range(3))
-    if name == "cosine_similarity":
-        shape = d.shape(1, 3)
-        a, b, axis = d.floats(dtype, shape), d.floats(dtype, shape), d.axis(len(shape))
-        wanted = F.cosine_similarity(*wide(a, b), dim=axis).numpy()
-        return floats_case(call(name, "a", "b", axis=axis), {"a": (dtype, a), "b": (dtype, b)}, [(dtype, wanted)], 64,
-                           8.0)
-    given = {"margin": d.of([0.25, 0.5, 1.0]), **reduction(d)}
-    if name == "triplet_margin_loss":
-        wanted = F.triplet_margin_loss(*wide(a, b, p), **given).numpy()
-        return floats_case(call(name, "a", "b", "p", **given),
-                           {"a": (dtype, a), "b": (dtype, b), "p": (dtype, p)},
-                           [(dtype, wanted)], n * c, 32.0 * n)
-    t = np.where(d.rng.random(n) < 0.5, 1.0, -1.0)
-    cosine = F.cosine_similarity(*wide(a, b)).numpy()  # PyTorch's own loss adds 1e-12 to the squares of norms
-    wanted = np.where(t > 0, 1 - cosine, np.maximum(cosine - given["margin"], 0))
-    wanted = {"none": wanted, "sum": wanted.sum(), "mean": wanted.mean()}[given.get("reduction", "mean")]
-    return floats_case(call(name, "a", "b", "t", **given), {"a": (dtype, a), "b": (dtype, b), "t": (dtype, t)},
-                       [(dtype, wanted)], n * c, 8.0 * n)
-
-
 # Activations and norms.
 
 @case("softmax", "log_softmax")
@@ -765,8 +703,8 @@ def made_of_numbers(d, name):
 
 @case("one_hot")
 def one_hot(d):
-    dtype, index, n, shape = d.of(NUMBERS), d.of(["i32"]), d.int(1, 12), d.shape(0, 2, 100)
-    x = d.integers(index, shape, -1, n)
+    dtype, index, n, shape = d.of(NUMBERS), d.of(INTEGERS), d.int(1, 12), d.shape(0, 2, 100)
+    x = d.integers(index, shape, 0 if index[0] == "u" else -1, n)
     return Case(f"one_hot(x, {n}, {dtype})", {"x": (index, x)}, [(dtype, (x[..., None] == np.arange(n)).astype(int))],
                 batch=len(shape) > 0)
 

@@ -1,13 +1,13 @@
 """Compares every op and every function of the prelude with NumPy and PyTorch, on random cases.
 
 sweep.py LIBRARIES [--target=NAME] [--cases=N] [--seed=N] [--only=NAME,..] [--state=FILE]
-         [--page=FILE] [--store=FILE] [--show]
+         [--page=FILE] [--store=FILE] [--show] [--no-fuse]
 
 LIBRARIES is the folder of libfusec.so and libfusert.so. The target is `cpu`, or one that the GPU at hand runs. With
 LD_LIBRARY_PATH=build/emulator that is the emulator. The names are those of docs/OPS.md: one without a case is an error.
 With --state, counts are kept in a file, and a call goes on where the last one of the same compiler and cases ended.
 --page writes the table, --store small cases of each name for tests/sweep/test_sweep.c. Prints the first cases of a name
-that fail, or with --show all, and the counts.
+that fail, or with --show all, and the counts. With --no-fuse each op is a kernel of its own.
 """
 import argparse
 import hashlib
@@ -28,6 +28,7 @@ for folder in (os.path.join("bench", "peers"), os.path.join("tests", "onnx")):
 import fusert
 import op_cases
 import prelude_cases
+import loss_cases  # adds to the cases of the prelude
 from draw import DTYPES, Draw, decode, encode, rounded
 from wire import field
 
@@ -77,8 +78,8 @@ def close(name, case, dtype, got, wide, absolute):
 class Runner:
     """Compiles and runs cases for one target."""
 
-    def __init__(self, libraries, target):
-        self.lib, self.target = fusert.Libraries(libraries), target
+    def __init__(self, libraries, target, no_fuse):
+        self.lib, self.target, self.no_fuse = fusert.Libraries(libraries), target, no_fuse
         artifact = self.lib.compile("graph kept(x: f32[1]) -> (y: f32[1]) {\n  y = x\n}\n", target, "kept.g")
         self.kept = self.lib.program(artifact, "kept")  # while it is open, a GPU keeps its context
 
@@ -122,7 +123,7 @@ class Runner:
         """(number, case, what is wrong or "") of each case."""
         source = self.source(numbered)
         try:
-            artifact = self.lib.compile(source, self.target, "sweep.g")
+            artifact = self.lib.compile(source, self.target, "sweep.g", no_fuse=self.no_fuse)
         except fusert.Error as error:
             if len(numbered) == 1:
                 return [(*numbered[0], f"{error}")]
@@ -206,10 +207,10 @@ def key_of(options):
     here = os.path.dirname(os.path.abspath(__file__))
     digest = hashlib.sha256()
     for path in (os.path.join(options.libraries, "libfusec.so"),
-                 *(f"{here}/{n}.py" for n in ("draw", "op_cases", "prelude_cases"))):
+                 *(f"{here}/{n}.py" for n in ("draw", "op_cases", "prelude_cases", "loss_cases"))):
         with open(path, "rb") as file:
             digest.update(file.read())
-    return f"{options.target}, seed {options.seed}, {digest.hexdigest()[:16]}"
+    return f"{options.target}{', no fusion' * options.no_fuse}, seed {options.seed}, {digest.hexdigest()[:16]}"
 
 
 def makers_of(names, bounds):
@@ -232,7 +233,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     for option in ("--only", "--state", "--page", "--store"):
         parser.add_argument(option)
-    parser.add_argument("--show", action="store_true")
+    for option in ("--show", "--no-fuse"):
+        parser.add_argument(option, action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -240,7 +242,7 @@ def main():
         makers = makers_of(*names_of_page(page.read()))
     if options.only:
         makers = {n: m for n, m in makers.items() if n in options.only.split(",")}
-    runner = Runner(options.libraries, options.target)
+    runner = Runner(options.libraries, options.target, options.no_fuse)
     key = key_of(options)
     state = {"key": key, "names": {}}
     if options.state and os.path.exists(options.state):
