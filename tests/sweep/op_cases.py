@@ -624,7 +624,7 @@ def product_case(text, inputs, out, wanted, sizes, k, batch=False):
 
 @case("matmul")
 def matmul(d):
-    dtype = d.of(NUMBERS + STORED)
+    dtype = d.of(NUMBERS + STORED + ["i8", "u8"])
     m, n = d.of([1, 1, 2, 5, 8, 16, 17, 33, 64]), d.of([1, 2, 5, 8, 16, 17, 33, 64])
     k = d.of([1, 2, 3, 7, 16, 32, 33, 64, 100, 129, 300])
     stacks = d.of([((), ()), ((), ()), ((3,), ()), ((2,), (2,)), ((2, 1), (3,))])
@@ -636,11 +636,17 @@ def matmul(d):
     given = "" if out == dtype else f", out={out}"
     names = ["x", "w"]
     inputs = {"x": (dtype, a), "w": (dtype, b)}
+    if out == "i32" and dtype in ("i8", "u8") and d.flag(0.7):  # one of each
+        other = "u8" if dtype == "i8" else "i8"
+        a, b = d.integers(dtype, a.shape), d.integers(other, b.shape)
+        if d.flag(0.2):
+            b = b[..., 0] if stacks[1] == () else b
+        inputs = {"x": (dtype, a), "w": (other, b)}
     if d.flag(0.3) and a.ndim > 1:
         inputs["x"] = (dtype, np.swapaxes(a, -1, -2))
         names[0] = call("transpose", "x", perm=list(range(a.ndim - 2)) + [a.ndim - 1, a.ndim - 2])
-    if d.flag(0.3):
-        inputs["w"] = (dtype, np.swapaxes(b, -1, -2))
+    if d.flag(0.3) and b.ndim > 1:
+        inputs["w"] = (inputs["w"][0], np.swapaxes(b, -1, -2))
         names[1] = call("transpose", "w", perm=list(range(b.ndim - 2)) + [b.ndim - 1, b.ndim - 2])
     return product_case(f"matmul({', '.join(names)}{given})", inputs, out, a @ b, np.abs(a) @ np.abs(b), k)
 

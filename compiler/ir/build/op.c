@@ -1,6 +1,7 @@
 /* Elementwise ops, casts, reductions, matmul: dtype and shape rules, read from the op table. See
  * build.h. */
 #include "ir/build/build.h"
+#include "ir/build/bytes.h"
 
 /* What ops take. */
 
@@ -60,6 +61,9 @@ static void dtype_mismatch(Builder *b, OpId op, NodeId one, NodeId other) {
                                          "cast(condition, %s)."
                                        : "Nothing is promoted silently: write cast(x, %s).",
                    dtype_name(to));
+    if (op_info(op)->cls == CLASS_MATMUL && build_are_mixed_bytes(dtype, other_dtype))
+        error->help = str_format(b->arena, "Write matmul(a, b, out=%s): its products are exact.",
+                                 dtype_name(dtype_compute(dtype)));
 }
 
 /* The first operand that shares its dtype with the others: a select's condition does not. */
@@ -363,6 +367,14 @@ static bool mixes_f8(const Builder *b, const Operand operands[2], const Dtype *o
            *out == dtype_compute(left);
 }
 
+/* Whether the operands are i8 and u8, and the result what their products are exact in. */
+static bool mixes_bytes(const Builder *b, const Operand operands[2], const Dtype *out) {
+    if (!out || operands[0].kind != OPERAND_TENSOR || operands[1].kind != OPERAND_TENSOR)
+        return false;
+    Dtype left = build_dtype_of(b, &operands[0]), right = build_dtype_of(b, &operands[1]);
+    return build_are_mixed_bytes(left, right) && *out == dtype_compute(left);
+}
+
 static bool operands_dtype(Builder *b, const Operand operands[2], const Dtype *out, Dtype *dtype) {
     if (!mixes_f8(b, operands, out)) return build_common_dtype(b, OP_MATMUL, 2, operands, dtype);
     *dtype = build_dtype_of(b, &operands[0]);
@@ -375,8 +387,10 @@ NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Preci
     NodeId args[2] = {left->node, right->node};
     Node node = {.op = OP_MATMUL, .n_args = 2, .args = args, .attrs.precision = precision};
     Dtype dtype;
-    if (is_missing(2, operands) || !operands_dtype(b, operands, out, &dtype) ||
-        !check_precision(b, precision, dtype) ||
+    if (is_missing(2, operands)) return NODE_NONE;
+    if (mixes_bytes(b, operands, out) && precision == PRECISION_FULL)
+        return build_mixed_bytes(b, left, right);
+    if (!operands_dtype(b, operands, out, &dtype) || !check_precision(b, precision, dtype) ||
         !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out, &node.dtype))
         return NODE_NONE;
     uint32_t left_rank = rank_of(b, left), right_rank = rank_of(b, right);
