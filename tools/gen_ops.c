@@ -33,7 +33,8 @@ static const char *const class_docs[] = {
                      "Sums and products are accumulated in an order fixed by extents, dtype and "
                      "target alone.",
     [CLASS_ARGREDUCE] = "`op(x, axis=k, keep=false)` over one axis; the first of equal elements; "
-                        "the result is i32.",
+                        "the result is i32. Without an axis, or with `axis=none`, all elements "
+                        "count, in row-major order.",
     [CLASS_SCAN] =
         "`op(x, axis=k)` along one axis; for a tensor of rank 1 `axis` may be left out. A running "
         "sum or "
@@ -42,7 +43,7 @@ static const char *const class_docs[] = {
         "groups are each accumulated in ascending order, from the first element of the run, group "
         "or "
         "tile. An element is `((tiles before + groups before) + runs before) + own run`.",
-    [CLASS_SORT] = "`op(x, axis=k)` along one axis; for a tensor of rank 1 `axis` may be left out. "
+    [CLASS_SORT] = "`op(x, axis=k)` along one axis, by default the last. "
                    "Equal elements keep their order, -0 and +0 are equal, and NaN comes behind all "
                    "numbers, in descending order before them. A merge sort, n (log n)^2 work.",
     [CLASS_SEGMENT] =
@@ -315,7 +316,13 @@ static void print_composites(void) {
          "they are used. Each computes in f32 for f16 and bf16 and rounds once, at its end, unless "
          "it says otherwise. `error` is the bound of a function of one number, as of an op: `make "
          "test` tries all values of f16 and bf16, and samples of f32 and f64, on a CPU. `axis` is "
-         "an axis, a list of axes, or none for all of them.");
+         "an axis, a list of axes, or none for all of them.\n\nNames, arguments and defaults are "
+         "PyTorch's, with these exceptions. `dim` is `axis`, and `keepdim` is `keep`. `var` and "
+         "`std` have `correction=0`, where PyTorch has 1. `median` and `take_along_dim` go along "
+         "the last axis, where PyTorch without an axis takes all elements; `axis=none` does so in "
+         "`median`. `max(x, axis=k)` gives values alone; `argmax` and `topk` give indices, i32. "
+         "Arguments that came later stand last: `ceil_mode` of `avg_pool2d`, `weight` of "
+         "`cross_entropy`. By name they are PyTorch's.");
     for (uint32_t i = 0; i < prelude_n_files; i++) print_theme(&prelude_files[i]);
 }
 

@@ -95,12 +95,30 @@ Value call_reduce(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+/* The index of an element among all of them, in row-major order, for a call without an axis. */
+static Value argreduce_all(Sema *sema, const Call *call, NodeId x) {
+    bool keep = false;
+    DimId ones[MAX_RANK], all = dim_const(sema->dims, -1);
+    uint32_t rank = sema_node(sema, x)->shape.rank;
+    if (!sema_want_bool(sema, &call->args[2], "keep", &keep)) return value_poison();
+    for (uint32_t k = 0; k < rank; k++) ones[k] = dim_const(sema->dims, 1);
+    Builder *b = sema_at(sema, call->span);
+    NodeId id = build_reshape(b, x, (DimList){1, &all});
+    if (id != NODE_NONE) id = build_argreduce(b, call->op, id, 0, false);
+    if (id != NODE_NONE && keep) id = build_reshape(b, id, (DimList){rank, ones});
+    return sema_made(sema, call->span, call->args, id);
+}
+
 Value call_argreduce(Sema *sema, const Call *call) {
     NodeId x;
     uint32_t axis;
     bool keep = false;
-    if (!want_reduced(sema, call, &x) ||
-        !sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis) ||
+    ValueKind kind = call->args[1].kind;
+    if (!want_reduced(sema, call, &x)) return value_poison();
+    bool has_axes = sema_node(sema, x)->shape.rank > 1 || kind == VALUE_NONE;
+    if (has_axes && (kind == VALUE_ABSENT || kind == VALUE_NONE))
+        return argreduce_all(sema, call, x);
+    if (!sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis) ||
         !sema_want_bool(sema, &call->args[2], "keep", &keep))
         return value_poison();
     NodeId id = build_argreduce(sema_at(sema, call->span), call->op, x, axis, keep);
@@ -121,8 +139,11 @@ Value call_sort(Sema *sema, const Call *call) {
     NodeId x;
     uint32_t axis;
     bool descends = call->op == OP_ARGSORT_DESCENDING;
-    if (!want_reduced(sema, call, &x) ||
-        !sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis) ||
+    if (!want_reduced(sema, call, &x)) return value_poison();
+    uint32_t rank = sema_node(sema, x)->shape.rank;
+    bool is_last = rank > 1 && call->args[1].kind == VALUE_ABSENT;
+    axis = rank - 1;
+    if ((!is_last && !sema_want_axis_or_default(sema, call, rank, &axis)) ||
         !sema_want_bool(sema, &call->args[2], "descending", &descends))
         return value_poison();
     OpId op = descends ? OP_ARGSORT_DESCENDING : OP_ARGSORT;

@@ -58,8 +58,12 @@ def scatter_add(x, axis, index, src) {
   return cast(cast(x, compute(x)) + sums, dtype(x))
 }
 
+# The quotient of integers, cut off towards 0, of a dividend by a positive divisor, rounded down.
+def floored(quotient, dividend, divisor) = where(quotient * divisor > dividend, quotient - 1, quotient)
+
 # `x` joined with all elements of `src` that `index` puts in each place, as in `scatter`: their "sum",
-# "prod", "mean", "amax" or "amin". With include_self=false without the element of `x`, where there is another.
+# "prod", "mean", "amax" or "amin". With include_self=false without the element of `x`, where there is another. A mean of
+# integers is rounded down.
 def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
   z = cast(x, compute(x))
   n = dim(x, axis)
@@ -75,7 +79,8 @@ def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
   count = sorted_segment_sum(ones(ids.shape, i32), ids, n, axis)
   all = both if include_self else where(count > 0, own, z)
   terms = count + 1 if include_self else maximum(count, 1)
-  return cast(all / cast(terms, compute(x)) if reduce == "mean" else all, dtype(x))
+  mean = all / cast(terms, compute(x)) if reduce == "mean" else all
+  return cast(mean if is_float(x) || reduce != "mean" else floored(mean, all, cast(terms, compute(x))), dtype(x))
 }
 
 # `x` plus the slices of `source` at the places of the axis that `index`, i32[n] or i64[n], names.

@@ -9,5 +9,5 @@ def addmm(x, a, b, beta=1.0, alpha=1.0, out=dtype(a)) = beta * x + alpha * matmu
 # Each element of `a` times each of `b`.
 def outer(a, b) = reshape(a, [dim(a, 0), 1]) * b
 
-# `matmul(x, transpose(weight), out=out) + bias`, with the weights [to, from] and a bias of the dtype `out`.
-def linear(x, weight, bias, out=dtype(x)) = matmul(x, transpose(weight), out=out) + bias
+# `matmul(x, transpose(weight), out=out) + bias`, with the weights [to, from] and a bias of the dtype `out`, or none.
+def linear(x, weight, bias=none, out=dtype(x)) = biased(matmul(x, transpose(weight), out=out), bias)

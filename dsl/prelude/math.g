@@ -133,6 +133,9 @@ def hypot(a, b) {
 # The integer part.
 def trunc(x) = where(x < 0, ceil(x), floor(x))
 
+# Whether x has a dtype of floats that ops take.
+def is_float(x) = dtype(x) == f32 || dtype(x) == f16 || dtype(x) == bf16 || dtype(x) == f64
+
 # Whether an element is NaN.
 def isnan(x) = x != x
 

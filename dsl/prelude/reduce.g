@@ -10,7 +10,8 @@ def logsumexp(x, axis=-1, keep=false) {
 }
 
 # The variance, in two passes: the mean first, then the squares of what is left, over n - `correction`.
-# It is that of a population; `correction=1`, PyTorch's default, estimates it from a sample.
+# The default is not PyTorch's: `correction=0` is the variance of a population, as NumPy has it. Write `correction=1` for
+# PyTorch's `var(x)`, which estimates it from a sample.
 def var(x, axis=none, keep=false, correction=0) {
   z = cast(x, compute(x))
   d = z - mean(z, axis=axis, keep=true)
@@ -23,7 +24,7 @@ def var(x, axis=none, keep=false, correction=0) {
 # The number of elements that a reduction takes, in the dtype of x.
 def count(x, axis, keep) = sum(expand(const(1, dtype(x)), x.shape), axis=axis, keep=keep)
 
-# The square root of `var`, of a population by default.
+# The square root of `var`. The default is not PyTorch's: write `correction=1` for PyTorch's `std(x)`.
 def std(x, axis=none, keep=false, correction=0) {
   return cast(sqrt(var(cast(x, compute(x)), axis, keep, correction)), dtype(x))
 }

@@ -38,21 +38,29 @@ def flatten(x, start_dim=0, end_dim=-1) {
   return reshape(x, x.shape[:a] + [-1] + x.shape[b + 1:])
 }
 
-# The axis in the opposite order.
+# The axis, or each axis of a list, in the opposite order.
 def flip(x, axis) {
+  axes = axis if is_list(axis) else [axis]
+  y = loop i in 0:len(axes) with y = x { return flip_one(y, axes[i]) }
+  return y
+}
+
+# One axis in the opposite order.
+def flip_one(x, axis) {
   k = (axis + rank(x)) % rank(x)
   n = rank(x) - k - 1
   return slice(x, begin=[0] * k + [dim(x, k) - 1] + [0] * n, shape=x.shape,
                step=[1] * k + [-1] + [1] * n)
 }
 
-# Each slice of the axis `repeats` times, one behind the other.
-def repeat_interleave(x, repeats, axis) {
-  k = (axis + rank(x)) % rank(x)
-  front = x.shape[:k + 1]
-  back = x.shape[k + 1:]
-  wide = expand(reshape(x, front + [1] + back), front + [repeats] + back)
-  return reshape(wide, x.shape[:k] + [dim(x, k) * repeats] + back)
+# Each slice of the axis `repeats` times, one behind the other; without `axis` each element, as a vector.
+def repeat_interleave(x, repeats, axis=none) {
+  z = reshape(x, [-1]) if axis == none else x
+  k = 0 if axis == none else (axis + rank(z)) % rank(z)
+  front = z.shape[:k + 1]
+  back = z.shape[k + 1:]
+  wide = expand(reshape(z, front + [1] + back), front + [repeats] + back)
+  return reshape(wide, z.shape[:k] + [dim(z, k) * repeats] + back)
 }
 
 # The whole tensor `repeats` times along each axis, a number for each; more numbers than axes add axes in front.
@@ -80,11 +88,26 @@ def triu(x, diagonal=0) {
   return where(iota(x.shape, axis=-1) >= row + diagonal, x, const(0, dtype(x)))
 }
 
-# The matrix with the vector x on its diagonal, or the diagonal of the square matrix x.
-def diag(x) {
-  n = dim(x, 0)
-  on = iota([n, n], axis=0) == iota([n, n], axis=1)
-  return einsum("ii->i", x) if rank(x) == 2 else where(on, x, const(0, dtype(x)))
+# The matrix with the vector x on the diagonal with this number, or that diagonal of the matrix x.
+def diag(x, diagonal=0) = diag_of_matrix(x, diagonal) if rank(x) == 2 else diag_of_vector(x, diagonal)
+
+# A diagonal of a matrix. How long it is must be known while compiling, unless the matrix is square.
+def diag_of_matrix(x, diagonal) {
+  cut = x[-diagonal:] if diagonal < 0 else x[:, diagonal:] if diagonal > 0 else x
+  n = dim(cut, 0) if diagonal != 0 || dim(x, 0) != dim(x, 1) else none
+  m = none if n == none else dim(cut, 1)
+  square = cut if n == none else cut[:, :n] if n <= m else cut[:m]
+  return einsum("ii->i", square)
+}
+
+# The matrix with x on a diagonal, 0 elsewhere.
+def diag_of_vector(x, diagonal) {
+  below = -diagonal if diagonal < 0 else 0
+  right = diagonal if diagonal > 0 else 0
+  n = dim(x, 0) + below + right
+  on = iota([n, n], axis=0) == (iota([n, n], axis=1) if diagonal == 0 else iota([n, n], axis=1) - diagonal)
+  row = x if diagonal == 0 else pad(x, low=[right], high=[below])
+  return where(on, row, const(0, dtype(x)))
 }
 
 # The sum of the diagonal of the square matrix x.
@@ -97,8 +120,30 @@ def zeros(shape, dtype=f32) = expand(const(0, dtype), shape)
 
 def ones(shape, dtype=f32) = expand(const(1, dtype), shape)
 
-# 0, 1, .. below `end`.
-def arange(end, dtype=i32) = cast(iota([end]), dtype)
+# The integers from `start` to before `end`, `step` apart; of one number those from 0 to before it. A dtype may stand in
+# place of `end`.
+def arange(start=none, end=none, step=1, dtype=i32) {
+  has_begin = start != none && end != none && kind(end) != "dtype"
+  of = end if kind(end) == "dtype" else dtype
+  plain = none if has_begin else cast(iota([end if start == none else start]), of)
+  return arange_from(start, end, step, of) if plain == none else plain
+}
+
+# `arange` of four arguments.
+def arange_from(start, end, step, dtype) {
+  is_good = step != 0
+  size = step if step > 0 else -step if is_good else error("`step` is 0")
+  n = (end - start + size - 1) / size if step > 0 else (start - end + size - 1) / size
+  i = iota([n])
+  return cast((i if step == 1 else i * step) + start, dtype)
+}
+
+# `steps` numbers, equally far apart, from `start` to `end`.
+def linspace(start, end, steps, dtype=f32) {
+  i = cast(iota([steps]), f64 if dtype == f64 else f32)
+  gap = (1.0 * end - start) / (steps - 1) if steps > 1 else 0.0
+  return cast(where(2 * i < steps, start + i * gap, end - (steps - 1 - i) * gap), dtype)
+}
 
 # 1 on the diagonal of n rows and m columns, 0 elsewhere.
 def eye(n, m=n, dtype=f32) = cast(iota([n, m], axis=0) == iota([n, m], axis=1), dtype)
@@ -138,8 +183,17 @@ def take_along_dim(x, indices, axis=-1) {
   return reshape(gather(reshape(x, [-1]), place), indices.shape)
 }
 
-# The axis turned by `shift` places: what leaves at its end comes in at its begin.
-def roll(x, shift, axis) {
+# The axis turned by `shift` places: what leaves at its end comes in at its begin. Of lists of axes and shifts each in
+# turn; without `axis` all elements in row-major order.
+def roll(x, shift, axis=none) {
+  axes = [0] if axis == none else axis if is_list(axis) else [axis]
+  z = reshape(x, [-1]) if axis == none else x
+  y = loop i in 0:len(axes) with y = z { return roll_one(y, each(shift, len(axes))[i], axes[i]) }
+  return reshape(y, x.shape) if axis == none else y
+}
+
+# One axis turned.
+def roll_one(x, shift, axis) {
   k = (axis + rank(x)) % rank(x)
   n = dim(x, k)
   s = (shift % n + n) % n

@@ -11,9 +11,8 @@ def sort(x, axis=-1, descending=false) {
 # elements the first come first; NaN is the largest. Few of a short last axis are picked one by one.
 def topk(x, k, axis=-1, largest=true) {
   a = (axis + rank(x)) % rank(x)
-  is_float = dtype(x) == f32 || dtype(x) == f16 || dtype(x) == bf16 || dtype(x) == f64
   is_short = 1 <= k && k <= 8 && a == rank(x) - 1 && most(dim(x, a)) <= 4096
-  picked = pick_largest(x, k, a) if largest && is_float && is_short else none
+  picked = pick_largest(x, k, a) if largest && is_float(x) && is_short else none
   order = argsort(x, axis=a, descending=largest) if picked == none else picked
   at = slice(order, begin=[0] * rank(x), shape=x.shape[:a] + [k] + x.shape[a + 1:])
   return take_along_dim(x, at, axis=a), at
@@ -37,8 +36,18 @@ def is_among(picked, index) = loop k in 0:len(picked) with found = cast(false, b
   return found || picked[k] == index
 }
 
-# The median of the axis, of an even number of elements the lower one; NaN if any element is NaN.
-def median(x, axis=-1, keep=false) {
+# The median of the axis, or with `axis=none` of all elements; of an even number of elements the lower one, and NaN if any
+# element is NaN.
+def median(x, axis=-1, keep=false) = median_of_all(x, keep) if axis == none else median_along(x, axis, keep)
+
+# The median of all elements.
+def median_of_all(x, keep) {
+  y = median_along(reshape(x, [-1]), 0, false)
+  return reshape(y, [1] * rank(x)) if keep else y
+}
+
+# The median of one axis.
+def median_along(x, axis, keep) {
   a = (axis + rank(x)) % rank(x)
   n = dim(x, a)
   front = x.shape[:a]

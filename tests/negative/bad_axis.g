@@ -11,8 +11,8 @@ graph g(x: f32[8, 4], s: f32[]) -> (y: f32[8, 4]) {
   e = transpose(x, perm=[0, 0])
   # error@+1 bad-axis: 3 subscripts for a tensor of rank 2
   f = x[0, 0, 0]
-  # error@+1 bad-axis: `argmax` needs `axis=` for a tensor of rank 2
-  h = argmax(x)
+  # error@+1 bad-axis: `cumsum` needs `axis=` for a tensor of rank 2
+  h = cumsum(x)
   # error@+1 bad-axis: `iota` of rank 2 needs `axis=`
   i = iota([8, 4])
   # error@+1 bad-axis: scalars have no axis to concat along

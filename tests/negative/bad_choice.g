@@ -12,8 +12,8 @@ graph g(x: f32[B]) -> (y: f32[B]) {
   e = x if B > 0
   # error@+1 bad-argument: `error` takes a string, not the integer `3`
   f = x if false else error(3)
-  # error@+1 bad-argument: `mode` is nearest, linear, bilinear, trilinear or bicubic
-  h = interpolate(reshape(x, [1, 1, B]), 2, mode="area")
+  # error@+1 bad-argument: `mode` is nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area
+  h = interpolate(reshape(x, [1, 1, B]), 2, mode="cosine")
   # error@+1 bad-argument: `reduction` is mean, sum or none
   k = mse_loss(x, x, reduction="max")
   # error@+1 bad-argument: `most` takes an integer, not a tensor f32[B]

@@ -336,6 +336,10 @@ def arg_reduction(d, name):
     axis, keep = d.axis(len(shape)), d.flag()
     a = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
     wanted = np.argmax(a, axis) if name == "argmax" else np.argmin(a, axis)
+    if d.flag(0.2):  # of all elements
+        wanted = np.argmax(a) if name == "argmax" else np.argmin(a)
+        wanted = np.reshape(wanted, [1] * len(shape)) if keep else wanted
+        return Case(call(name, "x", **d.of([{}, {"axis": None}]), keep=keep), {"x": (dtype, a)}, [("i32", wanted)])
     wanted = np.expand_dims(wanted, axis) if keep else wanted
     batch = axis % len(shape) != 0
     return Case(call(name, "x", axis=axis, keep=keep), {"x": (dtype, a)}, [("i32", wanted)], batch=batch)
@@ -384,6 +388,8 @@ def argsort(d, name):
     axis = d.axis(len(shape))
     a = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
     down = {"descending": True} if name != "argsort" else {}
+    if d.flag(0.2):
+        return Case(call("argsort", "x", **down), {"x": (dtype, a)}, [("i32", order_of(a, len(shape) - 1, bool(down)))])
     return Case(call("argsort", "x", axis=axis, **down), {"x": (dtype, a)}, [("i32", order_of(a, axis, bool(down)))],
                 batch=axis % len(shape) != 0)
 

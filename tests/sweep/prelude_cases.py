@@ -19,7 +19,11 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "conv_transpose_phases", "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",
          "attention_mask_has_heads", "attention_group_rows", "attention_group_heads", "loop_carry", "loop_result",
          "input", "param", "class_axis", "along_classes", "picked_classes", "mean_of_rows", "soft_cross_entropy",
-         "smooth_cross_entropy", "as_index"}
+         "smooth_cross_entropy", "as_index", "batched", "unbatched", "biased",
+         "pool_high", "pool_windows", "max_pool_indices", "max_pool_result", "pool_counted", "lp_pool", "cubic_near",
+         "cubic_far", "interpolate_by", "interpolate_nearest_by", "interpolate_nearest_exact", "whole",
+         "interpolate_along", "interpolate_between", "grid_mirrored", "grid_inside", "grid_bicubic", "flip_one", "roll_one", "diag_of_matrix",
+         "diag_of_vector", "arange_from", "median_of_all", "median_along", "is_float", "floored"}
 
 
 def case(*names):
@@ -78,6 +82,11 @@ def second_to_last(rank):
     return [0, *range(2, rank + 2), 1]
 
 
+def without_batch(d, x, *wanted):
+    """Sometimes an image without the axis of the batch, and its results."""
+    return (a[0] for a in (x, *wanted)) if d.flag(0.2) else (x, *wanted)
+
+
 @case(*CONVOLUTIONS)
 def convolution(d, name):
     rank, is_last = CONVOLUTIONS[name]
@@ -104,6 +113,9 @@ def convolution(d, name):
     if is_last:
         x, wanted = x.transpose(second_to_last(rank)), wanted.transpose(second_to_last(rank))
         w = w.transpose(list(range(2, rank + 2)) + [1, 0])
+    if not has_bias and d.flag(0.3):
+        given["bias"] = None
+    x, wanted = without_batch(d, x, wanted)
     inputs = {"x": (dtype, x), "w": (dtype, w), **({"b": (dtype, b)} if has_bias else {})}
     made = product_case(call(name, *inputs, **given), inputs, dtype,
                         wanted if kind is np.float64 else wanted.astype(np.int64), sizes, w[..., 0].size)
@@ -128,6 +140,7 @@ def transposed_convolution(d, name):
     function = getattr(F, name)
     wanted = function(*wide(x, w, b), stride, padding, more, groups, dilation).numpy()
     sizes = function(*wide(np.abs(x), np.abs(w), np.abs(b)), stride, padding, more, groups, dilation).numpy()
+    x, wanted = without_batch(d, x, wanted)
     inputs = {"x": (dtype, x), "w": (dtype, w), "b": (dtype, b)}
     made = product_case(call(name, *inputs, **given), inputs, dtype, wanted, sizes, w[:, 0].size)
     made.absolute += DTYPES[dtype].eps * float(np.abs(wanted).max())
@@ -143,41 +156,56 @@ def pooled(d, rank):
     return size, stride if given["stride"] else size, dilation, padding, shape, given
 
 
+def distinct_numbers(d, dtype, shape):
+    """Numbers with no NaN and few infinities, so that it is plain which one is the first of the largest."""
+    x = d.ties(dtype, shape)
+    return np.where(np.isnan(x), -np.inf, x)
+
+
 @case("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_nhwc")
 def max_pool(d, name):
     rank, is_last = int(name[8]), name.endswith("nhwc")
     size, stride, dilation, padding, shape, given = pooled(d, rank)
-    dtype = d.of(FLOATS)
-    x = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
-    wanted = getattr(F, f"max_pool{rank}d")(*wide(x), size, stride, padding, dilation).numpy()
+    dtype, with_places, ceils = d.of(FLOATS), not is_last and d.flag(0.4), d.flag(0.3)
+    x = distinct_numbers(d, dtype, shape) if with_places else d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
+    wanted = getattr(F, f"max_pool{rank}d")(*wide(x), size, stride, padding, dilation, ceils, with_places)
+    wanted = [w.numpy() for w in (wanted if with_places else [wanted])]
     if is_last:
-        x, wanted = x.transpose(second_to_last(2)), wanted.transpose(second_to_last(2))
-    return Case(call(name, "x", **given, dilation=maybe_one(d, dilation)), {"x": (dtype, x)}, [(dtype, wanted)])
+        x, wanted = x.transpose(second_to_last(2)), [wanted[0].transpose(second_to_last(2))]
+    x, *wanted = without_batch(d, x, *wanted)
+    given.update({"ceil_mode": True} if ceils else {}, **({"return_indices": True} if with_places else {}))
+    return Case(call(name, "x", **given, dilation=maybe_one(d, dilation)), {"x": (dtype, x)},
+                list(zip([dtype, "i32"], wanted)))
 
 
 @case("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool2d_nhwc")
 def avg_pool(d, name):
     rank, is_last = int(name[8]), name.endswith("nhwc")
     size, stride, _, padding, shape, given = pooled(d, rank)
-    dtype, counts = d.of(FLOATS), d.flag()
+    dtype, counts, ceils = d.of(FLOATS), d.flag(), d.flag(0.4)
     x = d.floats(dtype, shape)
-    function = getattr(F, f"avg_pool{rank}d")
-    wanted = function(*wide(x), size, stride, padding, False, counts).numpy()
+    theirs = {"divisor_override": d.int(1, 5)} if rank > 1 and d.flag(0.3) else {}
+    wanted = getattr(F, f"avg_pool{rank}d")(*wide(x), size, stride, padding, ceils, counts, **theirs).numpy()
     if is_last:
         x, wanted = x.transpose(second_to_last(2)), wanted.transpose(second_to_last(2))
-    return floats_case(call(name, "x", **given, count_include_pad=counts), {"x": (dtype, x)}, [(dtype, wanted)],
-                       int(np.prod(size)), 4.0)
+    x, wanted = without_batch(d, x, wanted)
+    given.update(theirs, count_include_pad=counts, **({"ceil_mode": True} if ceils else {}))
+    return floats_case(call(name, "x", **given), {"x": (dtype, x)}, [(dtype, wanted)], int(np.prod(size)),
+                       4.0 * int(np.prod(size)))
 
 
-@case("lp_pool1d", "lp_pool2d")
+@case("lp_pool1d", "lp_pool2d", "lp_pool3d")
 def lp_pool(d, name):
     rank = int(name[7])
     size, stride, _, _, shape, given = pooled(d, rank)
-    dtype, p = d.of(FLOATS), d.of([1.0, 2.0, 3.0])
+    dtype, p, ceils = d.of(FLOATS), d.of([1.0, 2.0, 3.0]), d.flag(0.3)
     del given["padding"]
     x = np.abs(d.floats(dtype, shape)) + 0.25
     x = rounded(dtype, x)
-    wanted = getattr(F, name)(*wide(x), p, size if rank > 1 else size[0], stride if rank > 1 else stride[0]).numpy()
+    one = rank == 1
+    wanted = getattr(F, name)(*wide(x), p, size[0] if one else size, stride[0] if one else stride, ceils).numpy()
+    x, wanted = without_batch(d, x, wanted)
+    given.update({"ceil_mode": True} if ceils else {})
     return floats_case(call(name, "x", p, **given), {"x": (dtype, x)}, [(dtype, wanted)], int(np.prod(size)),
                        8 * float(wanted.max()))
 
@@ -204,6 +232,7 @@ def unfold(d):
     h = F.unfold(torch.arange(1, x.size + 1, dtype=torch.float64).reshape(shape), size, dilation, padding,
                  stride).numpy().astype(int)
     wanted = np.concatenate([[0], x.ravel()])[h]
+    x, wanted = without_batch(d, x, wanted)
     text = call("unfold", "x", size, dilation=maybe_one(d, dilation), padding=maybe_one(d, padding),
                 stride=maybe_one(d, stride))
     return Case(text, {"x": (dtype, x)}, [(dtype, wanted)])
@@ -212,8 +241,8 @@ def unfold(d):
 @case("pixel_shuffle", "pixel_unshuffle")
 def pixel_shuffle(d, name):
     dtype, r, h, w = d.of(ANY), d.int(1, 3), d.int(1, 5), d.int(1, 5)
-    b, c = d.int(1, 2), d.int(1, 3)
-    shape = (b, c * r * r, h, w) if name == "pixel_shuffle" else (b, c, h * r, w * r)
+    b, c = d.of([(), (1,), (2,), (2, 2)]), d.int(1, 3)
+    shape = (*b, c * r * r, h, w) if name == "pixel_shuffle" else (*b, c, h * r, w * r)
     x = d.wild(dtype, shape)
     at = getattr(F, name)(torch.arange(x.size).reshape(shape), r).numpy()
     return Case(call(name, "x", r), {"x": (dtype, x)}, [(dtype, x.ravel()[at])])
@@ -221,38 +250,47 @@ def pixel_shuffle(d, name):
 
 @case("interpolate")
 def interpolate(d):
-    mode = d.of(["nearest", "linear", "bilinear", "trilinear", "bicubic"])
-    rank = {"nearest": d.int(1, 3), "linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}[mode]
-    dtype, corners = d.of(FLOATS), mode != "nearest" and d.flag()
+    mode = d.of(["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"])
+    rank = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}.get(mode) or d.int(1, 3)
+    has_corners = mode in ("linear", "bilinear", "trilinear", "bicubic")
+    dtype, corners = d.of(FLOATS), has_corners and d.flag()
     x = d.floats(dtype, (d.int(1, 2), d.int(1, 2), *(d.int(1, 6) for _ in range(rank))))
     given = {"mode": mode, **({"align_corners": True} if corners else {})}
-    if d.flag():
+    if d.flag(0.4):
         given["scale_factor"] = maybe_one(d, [d.int(1, 3) for _ in range(rank)])
+    elif d.flag():
+        given["scale_factor"] = maybe_one(d, [d.of([1.0, 1.25, 1.5, 1.7, 2.0, 2.3, 3.6]) for _ in range(rank)])
+        given.update(d.of([{}, {"recompute_scale_factor": True}]))
     else:
         given["size"] = [d.int(1, 9) for _ in range(rank)]
-    theirs = dict(given, align_corners=corners if mode != "nearest" else None)
+    theirs = dict(given, align_corners=corners if has_corners else None)
     if "scale_factor" in theirs:
         theirs["scale_factor"] = np.array(theirs["scale_factor"], float).tolist()
     wanted = F.interpolate(*wide(x), **theirs).numpy()
-    return floats_case(call("interpolate", "x", **given), {"x": (dtype, x)}, [(dtype, wanted)], 16, 16.0)
+    size = 16.0 * (1 + 6 * ("scale_factor" in given))  # a place is rounded, and its weight as much
+    return floats_case(call("interpolate", "x", **given), {"x": (dtype, x)}, [(dtype, wanted)], 16, size)
 
 
 @case("grid_sample")
 def grid_sample(d):
-    mode, around, corners = d.of(["bilinear", "nearest"]), d.of(["zeros", "border"]), d.flag()
-    dtype = d.of(["f64", "f32"])
+    mode, around = d.of(["bilinear", "nearest", "bicubic"]), d.of(["zeros", "border", "reflection"])
+    dtype, corners = d.of(["f64", "f32"]), d.flag()
     b, h, w = d.int(1, 2), d.int(1, 7), d.int(1, 7)
     x = d.floats(dtype, (b, d.int(1, 3), h, w))
-    g = d.floats(dtype, (b, d.int(1, 5), d.int(1, 5), 2), low=-1.3, high=1.3)
+    reach = 1.3 if around != "reflection" else 4.0
+    g = d.floats(dtype, (b, d.int(1, 5), d.int(1, 5), 2), low=-reach, high=reach)
+    n = np.array([w, h])
+    at = (g + 1) / 2 * (n - 1) if corners else ((g + 1) * n - 1) / 2
     if mode == "nearest":  # away from the places where rounding decides
-        n = np.array([w, h])
-        at = np.round((g + 1) / 2 * (n - 1) if corners else ((g + 1) * n - 1) / 2)
-        at += d.floats("f64", g.shape, low=-0.4, high=0.4)
+        at = np.round(at) + d.floats("f64", g.shape, low=-0.4, high=0.4)
+    if mode == "bicubic":
+        at = np.floor(at) + d.floats("f64", g.shape, low=0.05, high=0.95)
+    if mode != "bilinear":
         g = rounded(dtype, at * 2 / np.maximum(n - 1, 1) - 1 if corners else (at * 2 + 1) / n - 1)
     wanted = F.grid_sample(*wide(x, g), mode, around, corners).numpy()
     inputs = {"x": (dtype, x), "g": (dtype, g)}
     return floats_case(call("grid_sample", "x", "g", mode=mode, padding_mode=around, align_corners=corners), inputs,
-                       [(dtype, wanted)], 64, 32.0)
+                       [(dtype, wanted)], 64, 128.0)
 
 
 # Segments and scatters.
@@ -315,7 +353,7 @@ def scatter(d, name):
 @case("scatter_reduce")
 def scatter_reduce(d):
     reduce, own = d.of(["sum", "prod", "mean", "amax", "amin"]), d.flag()
-    dtype, axis, n, inputs = scatter_inputs(d, FLOATS if reduce == "mean" else NUMBERS)
+    dtype, axis, n, inputs = scatter_inputs(d, NUMBERS)
     x, i, s = arrays(inputs)
     join = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
     count = scattered(np.zeros(x.shape, np.int64), axis, i, np.ones(s.shape, np.int64), np.add)
@@ -323,7 +361,8 @@ def scatter_reduce(d):
     start = x if own else np.full(x.shape, empty[reduce], x.dtype)
     wanted = scattered(start, axis, i, s, join)
     if reduce == "mean":
-        wanted = wanted / np.maximum(count + own, 1)
+        n_terms = np.maximum(count + own, 1)
+        wanted = wanted / n_terms if DTYPES[dtype].is_float else wanted // n_terms
     wanted = np.where(count > 0, wanted, x)
     made = Case(call("scatter_reduce", "x", axis, "i", "s", reduce=reduce, include_self=own), inputs,
                 [(dtype, wanted)])
@@ -409,6 +448,10 @@ def product(d, name):
         wanted, sizes = np.outer(a[:, 0], b[0]), np.zeros(1)
     elif name == "linear":
         inputs, text = {"x": (dtype, a), "w": (dtype, b.T), "b": (out, c)}, ["x", "w", "b"]
+        if d.flag(0.3):
+            c = np.zeros(n, c.dtype)
+            del inputs["b"]
+            text = text[:2]
         wanted, sizes = a @ b + c, absolute() + np.abs(c)
     else:
         possible = [0.5, 1.0, 2.0] if DTYPES[dtype].is_float else [1, 2]
@@ -648,12 +691,20 @@ def shapes(d, name):
         given = [first, last - len(shape) if d.flag() else last]
         return moved(call(name, "x", *given), dtype, x, x.reshape(shape[:first] + [-1] + shape[last + 1:]))
     if name == "flip":
+        axis = d.axes(len(shape)) or axis
         return moved(call(name, "x", axis), dtype, x, np.flip(x, axis))
     if name == "roll":
         shift = d.int(-2 * shape[axis], 2 * shape[axis])
+        if d.flag(0.2):
+            return moved(call(name, "x", shift), dtype, x, np.roll(x, shift))
+        if d.flag(0.4):
+            axis = [int(k) for k in d.rng.permutation(len(shape))[:d.int(1, len(shape))]]
+            shift = [d.int(-9, 9) for _ in axis]
         return moved(call(name, "x", shift, axis), dtype, x, np.roll(x, shift, axis))
     if name == "repeat_interleave":
         n = d.int(1, 3)
+        if d.flag(0.2):
+            return moved(call(name, "x", n), dtype, x, np.repeat(x, n))
         return moved(call(name, "x", n, axis), dtype, x, np.repeat(x, n, axis))
     least = len(shape) if name == "repeat" else 1
     times = [d.int(1, 3) for _ in range(d.int(least, max(least, len(shape)) + 1))]
@@ -678,15 +729,17 @@ def triangle(d, name):
 @case("diag", "trace")
 def diagonal(d, name):
     dtype, n = d.of(NUMBERS), d.int(1, 33)
-    x = d.numbers(dtype, (n, n) if name == "trace" or d.flag() else (n,))
+    m = n if name == "trace" or d.flag() else d.int(1, 33)
+    x = d.numbers(dtype, (n, m) if name == "trace" or d.flag() else (n,))
     if name == "diag":
-        return moved("diag(x)", dtype, x, np.diag(x))
+        at = d.int(1 - n, m - 1) if x.ndim == 2 else d.int(-5, 5)
+        return moved(call("diag", "x", *([at] if at or d.flag() else [])), dtype, x, np.diag(x, at))
     if not DTYPES[dtype].is_float:
         return moved("trace(x)", dtype, x, np.trace(x))
     return floats_case("trace(x)", {"x": (dtype, x)}, [(dtype, np.trace(x))], n, float(np.abs(x).max()) * n)
 
 
-@case("full", "zeros", "ones", "arange", "eye")
+@case("full", "zeros", "ones", "eye")
 def made_of_numbers(d, name):
     dtype, shape = d.of(NUMBERS), d.shape(1, 3)
     value = d.int(0, 9)
@@ -695,10 +748,29 @@ def made_of_numbers(d, name):
         "full": (f"full({list(shape)}, {value}, {dtype})", np.full(shape, value)),
         "zeros": (f"zeros({list(shape)}, {dtype})", np.zeros(shape, int)),
         "ones": (f"ones({list(shape)}, {dtype})", np.ones(shape, int)),
-        "arange": (f"arange({n}, {dtype})", np.arange(n)),
         "eye": (f"eye({n}, {m}, {dtype})", np.eye(n, m, dtype=int))}[name]
-    x = d.integers("i32", array.shape, 0, 9) if name != "arange" else d.integers("i32", (n,), 0, 9)
+    x = d.integers("i32", array.shape, 0, 9)
     return Case(f"x + {text}", {"x": (dtype, x)}, [(dtype, x + array)])
+
+
+@case("arange")
+def arange(d):
+    dtype, n = d.of(NUMBERS), d.int(1, 40)
+    begin, step = d.int(0, 9), d.of([1, 2, 3, -1, -2])
+    end = begin + n if step > 0 else d.int(-9, begin - 1)
+    array, text = d.of([(np.arange(n), f"arange({n}, {dtype})"), (np.arange(n), f"arange({n}, dtype={dtype})"),
+                        (np.arange(begin, begin + n), f"arange({begin}, {begin + n}, dtype={dtype})"),
+                        (np.arange(begin, end, step), f"arange({begin}, {end}, {step}, {dtype})")])
+    x = d.integers("i32", array.shape, 9, 18)
+    return Case(f"x + {text}", {"x": (dtype, x)}, [(dtype, rounded(dtype, x + array))])
+
+
+@case("linspace")
+def linspace(d):
+    dtype, n, begin, end = d.of(FLOATS), d.int(1, 40), d.of([0, -1, 0.5]), d.of([1, 3, -2.5])
+    x = np.zeros(n)
+    wanted = torch.linspace(begin, end, n, dtype=torch.float64).numpy()
+    return floats_case(f"x + linspace({begin}, {end}, {n}, {dtype})", {"x": (dtype, x)}, [(dtype, wanted)], 4, 8.0)
 
 
 @case("one_hot")
@@ -767,10 +839,16 @@ def sorts(d, name):
     x = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
     order = order_of(x, axis, down)
     if name == "median":
-        keep = d.flag()
+        keep, axes = d.flag(), axis
+        if d.flag(0.2):
+            shape, whole, axes, axis = (x.size,), shape, None, 0
+            x = x.ravel()
         middle = np.take(np.take_along_axis(x, order_of(x, axis, False), axis), [(shape[axis] - 1) // 2], axis)
         wanted = np.where(np.isnan(x).any(axis, keepdims=True), np.nan, middle) if DTYPES[dtype].is_float else middle
-        return moved(call(name, "x", axis=axis, keep=keep), dtype, x, wanted if keep else np.squeeze(wanted, axis))
+        wanted = wanted if keep else np.squeeze(wanted, axis)
+        if axes is None:
+            x, wanted = x.reshape(whole), wanted.reshape([1] * len(whole) if keep else [])
+        return moved(call(name, "x", axis=axes, keep=keep), dtype, x, wanted)
     if name == "sort":
         return Case(call(name, "x", axis=axis, descending=down), {"x": (dtype, x)},
                     [(dtype, np.take_along_axis(x, order, axis)), ("i32", order)])

@@ -1,0 +1,221 @@
+# Pooling
+#
+# An image without the axis of the batch, B, gives a result without it. `stride=none` is the size of the window. With
+# `ceil_mode` a last window that begins inside x or the padding in front may end behind the padding, in elements that
+# do not count.
+
+# The padding behind each window axis of x with `ceil_mode`; without it none, which is that in front.
+def pool_high(x, axis, size, stride, dilation, padding, ceil_mode) {
+  n = len(size) if ceil_mode else 0
+  highs = loop k in 0:n {
+    s = each(size if stride == none else stride, n)[k]
+    p = each(padding, n)[k]
+    e = each(dilation, n)[k] * (size[k] - 1) + 1
+    m = dim(x, axis[k]) + 2 * p
+    last = (m - e + s - 1) / s
+    begin = s * (last - 1 if last * s >= m - p else last)
+    return p + (begin + e - m if begin + e >= m else 0)
+  }
+  return highs if ceil_mode else none
+}
+
+# The windows of the last axes of x, as many as `size` has numbers.
+def pool_windows(x, size, stride, dilation, padding, ceil_mode) {
+  axis = loop k in 0:len(size) { return rank(x) - len(size) + k }
+  high = pool_high(x, axis, size, stride, dilation, padding, ceil_mode)
+  return windows(x, size, none, stride, dilation, padding, none, high, value=-inf)
+}
+
+# The places in the image, counted row by row, of the largest elements of windows t: [B, C, windows.., taps..], i32.
+def max_pool_indices(x, t, size, stride, dilation, padding) {
+  n = len(size)
+  tap = argmax(reshape(t, t.shape[:n + 2] + [n_elements(size)]), axis=-1)
+  return loop k in 0:n with index = expand(const(0, i32), tap.shape) {
+    own = tap / n_elements(size[k + 1:]) % size[k]
+    d = each(dilation, n)[k]
+    s = each(size if stride == none else stride, n)[k]
+    place = iota(tap.shape, axis=k + 2) * s - each(padding, n)[k] + own * d
+    inside = maximum(place, 0) if d == 1 else place + (maximum(-place, 0) + (d - 1)) / d * d
+    return index * dim(x, k + 2) + inside
+  }
+}
+
+# What a maximum pooling returns: y, or with `return_indices` also the places in the image.
+def max_pool_result(y, x, z, t, size, stride, dilation, padding, return_indices) {
+  n = len(size) + 2
+  i = unbatched(max_pool_indices(z, t, size, stride, dilation, padding), x, n) if return_indices else none
+  return [unbatched(y, x, n), i] if return_indices else unbatched(y, x, n)
+}
+
+# x: [B, C, W]: the largest element of each window. With `return_indices` also its place
+# in the image, counted row by row (i32): of several the first.
+def max_pool1d(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false, return_indices=false) {
+  size = each(kernel_size, 1)
+  z = batched(x, 3)
+  t = pool_windows(z, size, stride, dilation, padding, ceil_mode)
+  y = max(transpose(t, perm=[3, 0, 1, 2]), axis=0)
+  return max_pool_result(y, x, z, t, size, stride, dilation, padding, return_indices)
+}
+
+# x: [B, C, H, W]: the largest element of each window. `return_indices` as for `max_pool1d`.
+def max_pool2d(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false, return_indices=false) {
+  size = each(kernel_size, 2)
+  z = batched(x, 4)
+  t = pool_windows(z, size, stride, dilation, padding, ceil_mode)
+  y = max(transpose(t, perm=[4, 5, 0, 1, 2, 3]), axis=[0, 1])
+  return max_pool_result(y, x, z, t, size, stride, dilation, padding, return_indices)
+}
+
+# x: [B, C, D, H, W]: the largest element of each window. `return_indices` as for `max_pool1d`.
+def max_pool3d(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false, return_indices=false) {
+  size = each(kernel_size, 3)
+  z = batched(x, 5)
+  t = pool_windows(z, size, stride, dilation, padding, ceil_mode)
+  y = max(transpose(t, perm=[5, 6, 7, 0, 1, 2, 3, 4]), axis=[0, 1, 2])
+  return max_pool_result(y, x, z, t, size, stride, dilation, padding, return_indices)
+}
+
+# x: [B, H, W, C]: the largest element of each window.
+def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false) {
+  size = each(kernel_size, 2)
+  z = batched(x, 4)
+  high = pool_high(z, [1, 2], size, stride, dilation, padding, ceil_mode)
+  return unbatched(max(windows(z, size, [1, 2], stride, dilation, padding, none, high, value=-inf), axis=[3, 4]), x, 4)
+}
+
+# The means of windows of x over `axis`, whose taps `perm` brings to the front, as `taps`.
+def avg_pool_over(image, size, axis, perm, taps, stride, padding, count_include_pad, ceil_mode, divisor) {
+  x = batched(image, len(size) + 2)
+  at = axis if axis != none else [2, 3, 4][:len(size)]
+  high = pool_high(x, at, size, stride, 1, padding, ceil_mode)
+  z = transpose(windows(cast(x, compute(x)), size, axis, stride, 1, padding, none, high), perm=perm)
+  is_mean = count_include_pad && !ceil_mode && divisor == none
+  has_count = !is_mean && divisor == none
+  counted = pool_counted(x, size, at, perm, stride, padding, high, count_include_pad) if has_count else none
+  y = mean(z, axis=taps) if is_mean else sum(z, axis=taps) / (sum(counted, axis=taps) if divisor == none else divisor)
+  return unbatched(cast(y, dtype(x)), image, len(size) + 2)
+}
+
+# 1 where an element of a window counts: those of x, or of x and the padding in front and, as much, behind.
+def pool_counted(x, size, axis, perm, stride, padding, high, count_include_pad) {
+  n = len(size)
+  shape = loop k in 0:rank(x) with shape = [] {
+    p = loop j in 0:n with p = 0 { return 2 * each(padding, n)[j] if axis[j] == k && count_include_pad else p }
+    return shape + [dim(x, k) + p]
+  }
+  rest = loop j in 0:n { return each(high, n)[j] - each(padding, n)[j] if count_include_pad else each(high, n)[j] }
+  low = 0 if count_include_pad else padding
+  ends = none if high == none else rest
+  all = windows(expand(cast(true, bool), shape), size, axis, stride, 1, low, none, ends, value=false)
+  return cast(transpose(all, perm=perm), compute(x))
+}
+
+# x: [B, C, W]: the mean of each window. With `count_include_pad=false` only elements of x count;
+# `divisor_override` divides their sum in place of their number.
+def avg_pool1d(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
+  perm = [3, 0, 1, 2]
+  size = each(kernel_size, 1)
+  return avg_pool_over(x, size, none, perm, 0, stride, padding, count_include_pad, ceil_mode, divisor_override)
+}
+
+# x: [B, C, H, W]: the mean of each window.
+def avg_pool2d(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
+  perm = [4, 5, 0, 1, 2, 3]
+  size = each(kernel_size, 2)
+  return avg_pool_over(x, size, none, perm, [0, 1], stride, padding, count_include_pad, ceil_mode, divisor_override)
+}
+
+# x: [B, C, D, H, W]: the mean of each window.
+def avg_pool3d(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
+  perm = [5, 6, 7, 0, 1, 2, 3, 4]
+  size = each(kernel_size, 3)
+  return avg_pool_over(x, size, none, perm, [0, 1, 2], stride, padding, count_include_pad, ceil_mode, divisor_override)
+}
+
+# x: [B, H, W, C]: the mean of each window.
+def avg_pool2d_nhwc(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
+  perm = [3, 4, 0, 1, 2, 5]
+  size = each(kernel_size, 2)
+  return avg_pool_over(x, size, [1, 2], perm, [0, 1], stride, padding, count_include_pad, ceil_mode, divisor_override)
+}
+
+# The `norm_type`-th root of the sum of the `norm_type`-th powers of each window of the last axes of x. A window that
+# ends behind x, as `ceil_mode` allows, counts as if its mean filled it.
+def lp_pool(x, norm_type, size, stride, perm, taps, ceil_mode) {
+  powers = pow(cast(batched(x, len(size) + 2), compute(x)), norm_type)
+  whole = none if ceil_mode else sum(transpose(windows(powers, size, none, stride), perm=perm), axis=taps)
+  means = avg_pool_over(powers, size, none, perm, taps, stride, 0, true, true, none) if ceil_mode else none
+  sums = whole if means == none else means * n_elements(size)
+  return unbatched(cast(pow(sums, 1.0 / norm_type), dtype(x)), x, len(size) + 2)
+}
+
+# x: [B, C, W]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
+def lp_pool1d(x, norm_type, kernel_size, stride=none, ceil_mode=false) {
+  return lp_pool(x, norm_type, each(kernel_size, 1), stride, [3, 0, 1, 2], 0, ceil_mode)
+}
+
+# x: [B, C, H, W]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
+def lp_pool2d(x, norm_type, kernel_size, stride=none, ceil_mode=false) {
+  return lp_pool(x, norm_type, each(kernel_size, 2), stride, [4, 5, 0, 1, 2, 3], [0, 1], ceil_mode)
+}
+
+# x: [B, C, D, H, W]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
+def lp_pool3d(x, norm_type, kernel_size, stride=none, ceil_mode=false) {
+  return lp_pool(x, norm_type, each(kernel_size, 3), stride, [5, 6, 7, 0, 1, 2, 3, 4], [0, 1, 2], ceil_mode)
+}
+
+# The means or maxima of equal parts of the last axes of x, as many as `o` says for each.
+def adaptive_even(x, o, is_max) {
+  k = rank(x) - len(o)
+  shape, axes = loop i in 0:len(o) with shape = x.shape[:k], axes = [] {
+    return shape + [o[i], dim(x, k + i) / o[i]], axes + [k + 2 * i + 1]
+  }
+  parts = reshape(x, shape)
+  return max(parts, axis=axes) if is_max else mean(parts, axis=axes)
+}
+
+# The means or maxima of `o` parts of one axis: part i goes from i n / o, rounded down, to (i + 1) n / o,
+# rounded up.
+def adaptive_axis(x, axis, o, is_max) {
+  n = dim(x, axis)
+  ys = loop i in 0:o {
+    begin = i * n / o
+    size = ((i + 1) * n + o - 1) / o - begin
+    low = [0] * axis + [begin] + [0] * (rank(x) - axis - 1)
+    part = slice(x, begin=low, shape=x.shape[:axis] + [size] + x.shape[axis + 1:])
+    return max(part, axis=axis, keep=true) if is_max else mean(part, axis=axis, keep=true)
+  }
+  return concat(ys, axis=axis)
+}
+
+# The same for all of the last axes, one after the other.
+def adaptive_uneven(x, o, is_max) {
+  y = loop i in 0:len(o) with y = cast(x, compute(x)) {
+    return adaptive_axis(y, rank(x) - len(o) + i, o[i], is_max)
+  }
+  return cast(y, dtype(x))
+}
+
+# The means or maxima of parts of the last axes of x, as many as `o` says for each.
+def adaptive_pool(x, o, is_max) {
+  even = loop i in 0:len(o) with even = true { return even && dim(x, rank(x) - len(o) + i) % o[i] == 0 }
+  return adaptive_even(x, o, is_max) if even else adaptive_uneven(x, o, is_max)
+}
+
+# Means of `output_size` parts of the last axis of x: [B, C, W].
+def adaptive_avg_pool1d(x, output_size) = adaptive_pool(x, each(output_size, 1), false)
+
+# Means of parts of the last two axes of x: [B, C, H, W].
+def adaptive_avg_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2), false)
+
+# Means of parts of the last three axes of x: [B, C, D, H, W].
+def adaptive_avg_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), false)
+
+# Maxima of `output_size` parts of the last axis of x: [B, C, W].
+def adaptive_max_pool1d(x, output_size) = adaptive_pool(x, each(output_size, 1), true)
+
+# Maxima of parts of the last two axes of x: [B, C, H, W].
+def adaptive_max_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2), true)
+
+# Maxima of parts of the last three axes of x: [B, C, D, H, W].
+def adaptive_max_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), true)

@@ -1,0 +1,201 @@
+# Resampling
+
+# x: [.., C * r * r, H, W] -> [.., C, H * r, W * r] for r = `upscale_factor`.
+def pixel_shuffle(x, upscale_factor) {
+  r = upscale_factor
+  k = rank(x) - 3
+  front = x.shape[:k] + [dim(x, k) / (r * r)]
+  t = reshape(x, front + [r, r, dim(x, -2), dim(x, -1)])
+  perm = [0, 1, 2, 3, 4][:k] + [k, k + 3, k + 1, k + 4, k + 2]
+  return reshape(transpose(t, perm=perm), front + [dim(x, -2) * r, dim(x, -1) * r])
+}
+
+# x: [.., C, H * r, W * r] -> [.., C * r * r, H, W] for r = `downscale_factor`.
+def pixel_unshuffle(x, downscale_factor) {
+  r = downscale_factor
+  k = rank(x) - 3
+  t = reshape(x, x.shape[:k + 1] + [dim(x, -2) / r, r, dim(x, -1) / r, r])
+  perm = [0, 1, 2, 3, 4][:k] + [k, k + 2, k + 4, k + 1, k + 3]
+  return reshape(transpose(t, perm=perm), x.shape[:k] + [dim(x, k) * r * r, dim(x, -2) / r, dim(x, -1) / r])
+}
+
+# The sum of elements of x along an axis, at the indices `low` and behind, by weights that are functions of
+# the place f between them, 0 to 1: x[low] (1 - f) + x[low + 1] f.
+def interpolate_linear(x, axis, low, f) = gather(x, low, axis) * (1 - f) + gather(x, low + 1, axis) * f
+
+# The weight of the nearer elements of a cubic interpolation, f from them, and that of the others, f + 1 from them.
+def cubic_near(f) = (1.25 * f - 2.25) * f * f + 1
+def cubic_far(f) = ((-0.75 * (f + 1) + 3.75) * (f + 1) - 6) * (f + 1) + 3
+
+# The same with the four elements from `low` - 1 on, and polynomials of degree 3.
+def interpolate_cubic(x, axis, low, f) {
+  g = 1 - f
+  p = gather(x, low - 1, axis) * cubic_far(f)
+  q = gather(x, low, axis) * cubic_near(f)
+  r = gather(x, low + 1, axis) * cubic_near(g)
+  s = gather(x, low + 2, axis) * cubic_far(g)
+  return p + q + r + s
+}
+
+# One axis of x as m elements. Their places are fractions num / den of elements of x.
+def interpolate_axis(x, axis, m, scale, is_cubic, align_corners) {
+  n = dim(x, axis)
+  i = iota([m])
+  num = i * (n - 1) if align_corners else 2 * i + (1 - scale) if scale != none else (2 * i + 1) * n - m
+  den = 2 * (m if scale == none else scale) if !align_corners else m - 1 if m > 1 else 1
+  place = num if is_cubic else maximum(num, 0)
+  low = (place + den) / den - 1
+  f = reshape(cast(place - low * den, dtype(x)) / den, [m] + [1] * (rank(x) - axis - 1))
+  return interpolate_cubic(x, axis, low, f) if is_cubic else interpolate_linear(x, axis, low, f)
+}
+
+# The same where the places are multiples of 1 / `factor`, which is no integer. By straight lines an axis that stays as
+# long as it is stays the same.
+def interpolate_by(x, axis, m, factor, is_cubic) = x if !is_cubic && m == dim(x, axis) else interpolate_between(x, axis, m, factor, is_cubic)
+
+# `interpolate_by` of an axis that becomes longer or shorter.
+def interpolate_between(x, axis, m, factor, is_cubic) {
+  place = (cast(iota([m]), dtype(x)) + 0.5) * (1.0 / factor) - 0.5
+  above = place if is_cubic else maximum(place, 0)
+  low = cast(floor(above), i32)
+  f = reshape(above - floor(above), [m] + [1] * (rank(x) - axis - 1))
+  return interpolate_cubic(x, axis, low, f) if is_cubic else interpolate_linear(x, axis, low, f)
+}
+
+# One axis of x as m elements, each the one of x before its place.
+def interpolate_nearest(x, axis, m, scale) {
+  return gather(x, iota([m]) * dim(x, axis) / m, axis) if scale == none else repeat_interleave(x, scale, axis)
+}
+
+# The same where the places are multiples of 1 / `factor`, which is no integer, or with `is_exact` half of that more.
+def interpolate_nearest_by(x, axis, m, factor, is_exact) {
+  i = cast(iota([m]), f32)
+  return gather(x, cast(floor((i + 0.5 if is_exact else i) * (1.0 / factor)), i32), axis)
+}
+
+# One axis of x as m elements, each the one of x in which the middle of its place lies.
+def interpolate_nearest_exact(x, axis, m, scale) {
+  at = (2 * iota([m]) + 1) * dim(x, axis) / (2 * m) if scale == none else none
+  return repeat_interleave(x, scale, axis) if at == none else gather(x, at, axis)
+}
+
+# The largest integer that is not above x, a number from 0 to 2^31.
+def whole(x) = loop k in 0:31 with n = 0 { return n + (1 << 30 - k) if n + (1 << 30 - k) <= x else n }
+
+# One axis of x as m elements. `factor`: how many times as long it is, if that is no integer; `scale`: if it is one.
+def interpolate_along(x, axis, m, scale, factor, mode, align_corners) {
+  is_near = mode == "nearest"
+  is_exact = mode == "nearest-exact"
+  is_cubic = mode == "bicubic"
+  near = interpolate_nearest(x, axis, m, scale) if is_near && factor == none else none
+  exact = interpolate_nearest_exact(x, axis, m, scale) if is_exact && factor == none else near
+  by = interpolate_nearest_by(x, axis, m, factor, is_exact) if (is_near || is_exact) && factor != none else exact
+  smooth = interpolate_by(x, axis, m, factor, is_cubic) if by == none && factor != none else by
+  return interpolate_axis(x, axis, m, scale, is_cubic, align_corners) if smooth == none else smooth
+}
+
+# x: [B, C, ..] with the other axes `scale_factor` times as long, or of the extents `size`. `mode` is "nearest",
+# "nearest-exact", "linear", "bilinear", "trilinear", "bicubic" or "area". Sizes must be numbers, if there is no
+# `scale_factor` that is an integer, or with `align_corners`. With `recompute_scale_factor` places follow from the sizes
+# in place of a factor that is no integer.
+def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=false, recompute_scale_factor=false) {
+  is_linear = mode == "linear" || mode == "bilinear" || mode == "trilinear"
+  is_nearest = mode == "nearest" || mode == "nearest-exact"
+  is_good = is_nearest || is_linear || mode == "bicubic" || mode == "area"
+  wrong = "`mode` is nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area"
+  z = cast(x, compute(x)) if is_good else error(wrong)
+  y, sizes = loop k in 2:rank(x) with y = x if is_nearest || mode == "area" else z, sizes = [] {
+    given = none if scale_factor == none else each(scale_factor, rank(x) - 2)[k - 2]
+    is_integer = kind(given) == "integer"
+    scale = given if is_integer || given == none else whole(given) if whole(given) == given else none
+    n = dim(x, k)
+    m = each(size, rank(x) - 2)[k - 2] if given == none else n * scale if scale != none else whole(n * given)
+    factor = none if scale != none || align_corners || recompute_scale_factor else given
+    return y if mode == "area" else interpolate_along(y, k, m, scale, factor, mode, align_corners), sizes + [m]
+  }
+  return adaptive_pool(x, sizes, false) if mode == "area" else cast(y, dtype(x))
+}
+
+# The elements of x: [B, C, H, W] at the places py, px: i32[B, P, Q]; 0 outside.
+def grid_pick(x, py, px) {
+  n = x.shape
+  h = extent(x, 2)
+  w = extent(x, 3)
+  inside = py >= 0 && py < h && px >= 0 && px < w
+  plane = reshape(iota([n[0] * n[1]], dtype=i64), [n[0], n[1], 1, 1])
+  row = plane * cast(h, i64) + cast(unsqueeze(minimum(maximum(py, 0), h - 1), 1), i64)
+  place = row * cast(w, i64) + cast(unsqueeze(minimum(maximum(px, 0), w - 1), 1), i64)
+  return where(unsqueeze(inside, 1), gather(reshape(x, [-1]), place), const(0, dtype(x)))
+}
+
+# The elements around the places py, px: [B, P, Q], by their nearness.
+def grid_bilinear(x, py, px) {
+  i = cast(floor(py), i32)
+  j = cast(floor(px), i32)
+  f = unsqueeze(py - floor(py), 1)
+  g = unsqueeze(px - floor(px), 1)
+  upper = grid_pick(x, i, j) * (1 - g) + grid_pick(x, i, j + 1) * g
+  lower = grid_pick(x, i + 1, j) * (1 - g) + grid_pick(x, i + 1, j + 1) * g
+  return upper * (1 - f) + lower * f
+}
+
+# Places u along an axis of n elements, as places inside: those beyond it are mirrored at its ends, at the centres of the
+# outer elements with `align_corners`, else at their edges.
+def grid_mirrored(u, n, align_corners) {
+  low = 0.0 if align_corners else -0.5
+  span = n - 1 if align_corners else n
+  far = abs(u - low)
+  turns = floor(far / span)
+  is_even = turns - 2 * floor(turns * 0.5) == 0
+  y = where(is_even, far % span, span - far % span) + low
+  return where(span == 0, 0.0, minimum(maximum(y, 0), n - 1))
+}
+
+# Places along an axis of n elements, as `padding_mode` says of those beyond it.
+def grid_inside(u, n, padding_mode, align_corners) {
+  mirrored = grid_mirrored(u, n, align_corners) if padding_mode == "reflection" else none
+  return minimum(maximum(u, 0), n - 1) if padding_mode == "border" else u if mirrored == none else mirrored
+}
+
+# The places that numbers from -1 to 1 stand for along an axis of n elements.
+def grid_places(g, n, align_corners) {
+  return (g + 1) * 0.5 * (n - 1) if align_corners else (g + 1) * 0.5 * n - 0.5
+}
+
+# The four elements around each place, in either direction, by polynomials of degree 3. What lies beyond x is found for
+# each element.
+def grid_bicubic(x, py, px, h, w, padding_mode, align_corners) {
+  f = py - floor(py)
+  g = px - floor(px)
+  by_row = [cubic_far(f), cubic_near(f), cubic_near(1 - f), cubic_far(1 - f)]
+  by_column = [cubic_far(g), cubic_near(g), cubic_near(1 - g), cubic_far(1 - g)]
+  return loop k in 0:16 with y = none {
+    i = cast(grid_inside(floor(py) + [-1, 0, 1, 2][k / 4], h, padding_mode, align_corners), i32)
+    j = cast(grid_inside(floor(px) + [-1, 0, 1, 2][k % 4], w, padding_mode, align_corners), i32)
+    part = grid_pick(x, i, j) * unsqueeze(by_row[k / 4] * by_column[k % 4], 1)
+    return part if y == none else y + part
+  }
+}
+
+# x: [B, C, H, W] at the places of grid: [B, P, Q, 2], (x, y) from -1 to 1 -> [B, C, P, Q]. `mode` is "bilinear",
+# "nearest" or "bicubic". Beyond x stand zeros, or with `padding_mode="border"` its last elements, or with
+# "reflection" its elements mirrored. -1 and 1 are the outer edges of the outer elements, or with `align_corners`
+# their centres.
+def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=false) {
+  z = cast(x, compute(x))
+  g = cast(grid, compute(x))
+  is_good = padding_mode == "border" || padding_mode == "zeros" || padding_mode == "reflection"
+  around = padding_mode if is_good else error("`padding_mode` is zeros, border or reflection")
+  is_cubic = mode == "bicubic"
+  is_known = mode == "nearest" || mode == "bilinear" || is_cubic
+  is_near = mode == "nearest" if is_known else error("`mode` is bilinear, nearest or bicubic")
+  u = grid_places(g[:, :, :, 0], cast(extent(x, 3), compute(x)), align_corners)
+  w = cast(extent(x, 3), compute(x))
+  px = u if is_cubic else grid_inside(u, w, around, align_corners)
+  v = grid_places(g[:, :, :, 1], cast(extent(x, 2), compute(x)), align_corners)
+  h = cast(extent(x, 2), compute(x))
+  py = v if is_cubic else grid_inside(v, h, around, align_corners)
+  cubic = grid_bicubic(z, py, px, h, w, around, align_corners) if is_cubic else none
+  near = grid_pick(z, cast(round(py), i32), cast(round(px), i32)) if is_near else cubic
+  return cast(grid_bilinear(z, py, px) if near == none else near, dtype(x))
+}
