@@ -422,10 +422,9 @@ Value call_is_list(Sema *sema, const Call *call) {
 /* kind(value): of which kind a value is, in the words of docs/LANGUAGE.md. */
 Value call_kind(Sema *sema, const Call *call) {
     static const char *const kinds[] = {
-        [VALUE_TENSOR] = "tensor",     [VALUE_INT] = "integer",   [VALUE_FLOAT] = "float",
-        [VALUE_BOOL] = "bool",         [VALUE_STRING] = "string", [VALUE_DTYPE] = "dtype",
-        [VALUE_LIST] = "list",         [VALUE_NONE] = "none",
-        [VALUE_FUNCTION] = "function",
+        [VALUE_TENSOR] = "tensor", [VALUE_INT] = "integer",   [VALUE_FLOAT] = "float",
+        [VALUE_BOOL] = "bool",     [VALUE_STRING] = "string", [VALUE_DTYPE] = "dtype",
+        [VALUE_LIST] = "list",     [VALUE_NONE] = "none",     [VALUE_FUNCTION] = "function",
     };
     const Value *value = &call->args[0];
     if (value->kind == VALUE_POISON) return *value;

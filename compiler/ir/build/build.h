@@ -173,8 +173,8 @@ NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t axis);
 NodeId build_segments(Builder *b, OpId op, NodeId x, NodeId ids, DimId n_segments, int64_t axis);
 /* left: [.., m, k] or [k], right: [.., k, n] or [k] -> [.., m, n], without m where left has rank 1
  * and without n where right has. Leading axes broadcast. `out` is the dtype of the result: that of
- * the operands (NULL), or the one in which they are computed. With `out` i32 one operand may be i8 and
- * the other u8. */
+ * the operands (NULL), or the one in which they are computed. With `out` i32 one operand may be i8
+ * and the other u8. */
 NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision,
                     const Dtype *out);
 /* The product of x's softmax along its last axis with v, by the recurrence of
