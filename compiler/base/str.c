@@ -82,9 +82,7 @@ void text_add(Text *text, const char *bytes, size_t n_bytes) {
     if (text->capacity - text->n_bytes < n_bytes + 1 || !text->data) {
         size_t capacity = text->capacity ? text->capacity * 2 : 256;
         while (capacity < text->n_bytes + n_bytes + 1) capacity *= 2;
-        char *data = arena_alloc(text->arena, capacity);
-        if (text->n_bytes) memcpy(data, text->data, text->n_bytes);
-        text->data = data;
+        text->data = arena_extend(text->arena, text->data, text->capacity, capacity);
         text->capacity = capacity;
     }
     if (n_bytes) memcpy(text->data + text->n_bytes, bytes, n_bytes);

@@ -1,6 +1,7 @@
 /* Predicts the time of kernels. See cost.h. Rates are the card's; the other constants are in
  * machine/tuning.def, and the figures of docs/results check them. */
 #include "cost/cores.h"
+#include "cost/known.h"
 #include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -13,7 +14,6 @@
 #include "template/map_tile.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Bytes per element along an axis shorter than a warp, where the warp continues along the axis
  * before it. */
@@ -90,12 +90,6 @@ static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes
     return footprint_bytes * share <= c->card->cache_bytes;
 }
 
-/* Whether the buffer is still in the cache: less than the cache's size has passed since the kernel
- * that touched it began. */
-static bool is_cached(const Coster *c, uint32_t buffer) {
-    return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
-}
-
 /* Bytes that the tiles of a GEMM read of the buffer after the first read. */
 static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
                          double bytes) {
@@ -121,7 +115,7 @@ static double read_anew(const Coster *c, const Pricing *p, double bytes, double 
 
 static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *live, Footprint foot) {
     FootprintSeen *seen = &c->seen[buffer];
-    bool is_held = is_cached(c, buffer);
+    bool is_held = cost_is_cached(c, buffer);
     if (!is_held) *seen = (FootprintSeen){.hulls = NULL};
     double fresh =
         footprint_see_loads(c->arena, c->plan, p->kernel, buffer, live, c->values, foot, seen);
@@ -362,7 +356,9 @@ static Beside price_beside(const Coster *c) {
 
 /* Moves to the launch of the kernel. */
 static void begin_launch(Coster *c, uint32_t kernel) {
-    c->launch = plan_launch_of(c->plan, kernel);
+    const Launch *end = c->plan->launches.data + c->plan->launches.n;
+    bool is_next = c->launch && c->launch + 1 < end && launch_has(c->launch + 1, kernel);
+    c->launch = is_next ? c->launch + 1 : plan_launch_of(c->plan, kernel);
     c->beside = price_beside(c);
     c->launch_begun = false;
 }
@@ -377,24 +373,28 @@ static double reduced_elems(const Coster *c, const Kernel *kernel) {
     return all / fmax(1, cost_number(c, node->shape.dims[axis]));
 }
 
-/* pressure_of. A plan without fusion has thousands of kernels of a program. */
-static Pressure find_pressure(Coster *c, const Kernel *kernel, const Variant *variant) {
-    if (!kernel->program) return pressure_of(c->arena, kernel, variant, c->card);
-    while (c->known.n <= kernel->program)
-        vec_push(c->arena, &c->known, ((KnownPressure){.kernel = NULL}));
-    KnownPressure *known = &c->known.data[kernel->program];
-    bool is_known =
-        known->kernel &&
-        scalartab_indices(known->kernel->scalars) == scalartab_indices(kernel->scalars) &&
-        known->kernel->args.n == kernel->args.n &&
-        known->variant->shared_bytes == variant->shared_bytes &&
-        known->variant->kept_shared_bytes == variant->kept_shared_bytes &&
-        memcmp(&known->variant->sched, &variant->sched, sizeof variant->sched) == 0;
-    if (!is_known)
-        *known = (KnownPressure){.kernel = kernel,
-                                 .variant = variant,
-                                 .pressure = pressure_of(c->arena, kernel, variant, c->card)};
-    return known->pressure;
+/* Predicts a kernel that starts. */
+static void price_anew(Coster *c, Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++)
+        live[s] = stage_live_scalars(c->arena, kernel, p->variant->row_cache, s);
+    for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, p, kernel->args.data[i], live);
+    for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, p, kernel->args.data[i]);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        price_repeats(c, p, kernel->args.data[i], live[0]);
+    TemplateCost template = template_cost(p->variant->sched.template, kernel);
+    template.count(c, p, live);
+    p->parallel =
+        form_info(kernel->form)->multiplies ? 1 : parallel_prims(c->arena, c->card, kernel, live);
+    p->wait_us = c->card->latency_us;
+    template.load(c, p, live);
+    if (launch_has_one_block(c->launch))
+        time_in_one_block(c, p);
+    else if (c->card->has->cores)
+        cores_time_kernel(c, p);
+    else
+        time_kernel(c, p);
 }
 
 static void price_kernel(Coster *c, uint32_t index) {
@@ -402,7 +402,6 @@ static void price_kernel(Coster *c, uint32_t index) {
     KernelCost *cost = &c->out->kernels[index];
     if (!c->launch || !launch_has(c->launch, index)) begin_launch(c, index);
     bool is_parallel = c->beside.is_any, is_sequenced = cost_continues_sequence(c, kernel);
-    bool is_in_one_block = launch_has_one_block(c->launch);
     cost->variant = is_parallel    ? c->beside.variant
                     : is_sequenced ? cost[-1].variant
                                    : variant_taken(c->plan, kernel, 1, c->values);
@@ -418,32 +417,18 @@ static void price_kernel(Coster *c, uint32_t index) {
     if (p.variant->is_persistent)
         cost->n_blocks = fmin(cost->n_blocks,
                               (double)c->card->n_processors * fmax(1, p.variant->sched.min_blocks));
-    cost->pressure = find_pressure(c, kernel, p.variant);
+    cost->pressure = known_pressure(c, kernel, p.variant);
     const Pressure *most = is_parallel ? &c->beside.most : is_sequenced ? &cost[-1].pressure : NULL;
     if (most && (is_parallel || most->n_blocks < cost->pressure.n_blocks)) {
         cost->pressure.n_blocks = most->n_blocks;
         cost->pressure.occupancy = most->occupancy;
     }
     if (kernel->choice && !cost->starts) return;
-    bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
-    for (uint32_t s = 0; s <= kernel->stages.n; s++)
-        live[s] = stage_live_scalars(c->arena, kernel, p.variant->row_cache, s);
-    for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
-    for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        price_repeats(c, &p, kernel->args.data[i], live[0]);
-    TemplateCost template = template_cost(p.variant->sched.template, kernel);
-    template.count(c, &p, live);
-    p.parallel =
-        form_info(kernel->form)->multiplies ? 1 : parallel_prims(c->arena, c->card, kernel, live);
-    p.wait_us = c->card->latency_us;
-    template.load(c, &p, live);
-    if (is_in_one_block)
-        time_in_one_block(c, &p);
-    else if (c->card->has->cores)
-        cores_time_kernel(c, &p);
-    else
-        time_kernel(c, &p);
+    KnownState state = known_state(c, &p);
+    if (!known_price(c, &p, &state)) {
+        price_anew(c, &p);
+        known_note(c, &p, &state);
+    }
     c->has_begun = c->has_begun || p.begins;
     settle_cache(c, kernel, cost);
 }

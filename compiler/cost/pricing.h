@@ -13,12 +13,7 @@ typedef struct Beside {
     Pressure most; /* of the kernel with the fewest blocks per processor */
 } Beside;
 
-/* The pressure of a kernel, which others of its program share. */
-typedef struct KnownPressure {
-    const Kernel *kernel; /* NULL: none is known */
-    const Variant *variant;
-    Pressure pressure;
-} KnownPressure;
+typedef struct KnownKernel KnownKernel; /* cost/known.h */
 
 typedef struct Coster {
     Arena *arena;
@@ -31,7 +26,7 @@ typedef struct Coster {
     Beside beside;        /* its parallel kernels */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                       * did; negative: the current kernel does */
-    Vec(KnownPressure) known;     /* by program */
+    Vec(KnownKernel) known;       /* by program */
     FootprintSeen *seen;          /* per buffer: the part that the cache may hold */
     double passed;                /* bytes of DRAM traffic so far */
     double working_bytes;         /* CPU: of all tensors of a run */
@@ -58,6 +53,12 @@ typedef struct Pricing {
 
 static inline double cost_number(const Coster *c, DimId dim) {
     return dim_number(c->dims, dim, c->values);
+}
+
+/* Whether the buffer is still in the cache: less than the cache's size has passed since the kernel
+ * that touched it began. */
+static inline bool cost_is_cached(const Coster *c, uint32_t buffer) {
+    return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
 }
 
 /* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel

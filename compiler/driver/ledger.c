@@ -126,6 +126,7 @@ static bool explain(Driver *driver) {
         LedgerInput input;
         if (!driver_price(driver, i, &input)) return false;
         if (i) text_puts(&text, "\n");
+        input.advises_stored_only = true;
         explain_print(ledger_new(driver->arena, &input), &text);
     }
     driver->ledger = text_str(&text);

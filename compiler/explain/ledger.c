@@ -2,6 +2,7 @@
 #include "explain/ledger.h"
 
 #include "interp/interp.h"
+#include "ir/dim/dim_sum.h"
 
 typedef struct Filler {
     Arena *arena;
@@ -75,13 +76,17 @@ static void fill_edges(const Filler *f) {
     vec_reserve(f->arena, &f->ledger->edges, f->plan->edges.n);
     for (uint32_t i = 0; i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
+        const Advice *advice = &f->input->advices[i];
+        bool is_advised = !f->input->advises_stored_only ||
+                          (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE);
         LedgerEdge filled = {.from = value_of(f, edge->producer),
                              .is_literal = graph_node(f->graph, edge->producer)->op == OP_CONST,
                              .is_fused = edge->verdict == EDGE_FUSED,
                              .reason = reason_info(edge->reason),
                              .size = value_bytes(f, edge->producer),
                              .cost = edge_cost(&costs, edge),
-                             .advice = advice_of(f, &f->input->advices[i])};
+                             .advice = {.advice = advice}};
+        if (is_advised) filled.advice = advice_of(f, advice);
         if (edge->consumer == NODE_NONE)
             filled.output = f->graph->outputs.data[edge->output].name;
         else
@@ -239,11 +244,11 @@ static void fill_dims(const Filler *f) {
 
 /* The memory traffic of a run that takes the default of each choice, without init steps. */
 static DimId traffic(const Filler *f, const Plan *plan) {
-    DimId total = dim_const(f->dims, 0);
+    DimSum total = dim_sum_new(f->dims);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
         if (!kernel_is_alternative(&plan->kernels.data[i]))
-            total = add(f, total, kernel_bytes(plan, &plan->kernels.data[i]));
-    return total;
+            dim_sum_add(&total, kernel_bytes(plan, &plan->kernels.data[i]));
+    return dim_sum_total(&total);
 }
 
 /* Per buffer: whether it has a copy. */

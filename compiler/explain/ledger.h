@@ -19,6 +19,8 @@ typedef struct LedgerInput {
     VecBlockPrice blocks;         /* the `fuse must` blocks of the source */
     uint32_t n_refused;           /* trial plans for advice beyond the limit */
     uint64_t given_dims;          /* bit set of the dims whose values the user gave */
+    bool advises_stored_only;     /* only edges between ops whose value is stored get a text of
+                                   * advice: explain_print shows no other */
 } LedgerInput;
 
 /* A number of bytes, as an expression of the dims and at the dims' values. */
@@ -46,7 +48,7 @@ typedef struct LedgerValue {
 /* How a change of the source alters a verdict. */
 typedef struct LedgerAdvice {
     const Advice *advice; /* `lost` counts edges of the ledger */
-    const char *text;     /* a line for each step; NULL: the advice has no step */
+    const char *text;     /* a line for each step; NULL: the advice has no step or no text */
     const char *price;    /* the time of the changed graph; NULL: it is not known */
 } LedgerAdvice;
 

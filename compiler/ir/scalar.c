@@ -12,6 +12,7 @@ struct ScalarTab {
     Vec(Scalar) nodes; /* [0] is unused and stands for SCALAR_NONE */
     Vec(Guard) guards; /* [0] is unused and stands for GUARD_NONE */
     HashIds ids;       /* hash table of nodes */
+    bool has_late_ids; /* `ids` is empty, and gets the nodes when one is added */
     HashIds guard_ids;
     bool is_fast;
 };
@@ -92,15 +93,21 @@ ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t 
                              const uint32_t *to, uint32_t n) {
     ScalarTab *copy = scalartab_copy(arena, tab);
     copy->guard_ids = hashids_copy(arena, &tab->guard_ids);
-    copy->ids = hashids_sized(arena, tab->nodes.n);
+    copy->has_late_ids = true;
     for (uint32_t i = 1; i < copy->nodes.n; i++) {
         Scalar *s = &copy->nodes.data[i];
         uint32_t k = 0;
         while (s->kind == SCALAR_LOAD && k < n && s->buffer != from[k]) k++;
         if (s->kind == SCALAR_LOAD && k < n) s->buffer = to[k];
-        hashids_add(arena, &copy->ids, scalar_hash(s), i);
     }
     return copy;
+}
+
+static void add_late_ids(ScalarTab *tab) {
+    tab->has_late_ids = false;
+    tab->ids = hashids_sized(tab->arena, tab->nodes.n);
+    for (uint32_t i = 1; i < tab->nodes.n; i++)
+        hashids_add(tab->arena, &tab->ids, scalar_hash(&tab->nodes.data[i]), i);
 }
 
 /* Numbers are compared by their bits: -0.0 differs from 0.0, and NaN equals itself. */
@@ -115,6 +122,7 @@ static bool scalar_same(const Scalar *a, const Scalar *b) {
 static ScalarId intern(ScalarTab *tab, Scalar s) {
     uint64_t hash = scalar_hash(&s);
     uint32_t probe = 0;
+    if (tab->has_late_ids) add_late_ids(tab);
     for (ScalarId id; (id = hashids_next(&tab->ids, hash, &probe));)
         if (scalar_same(&tab->nodes.data[id], &s)) return id;
     vec_push(tab->arena, &tab->nodes, s);

@@ -1,5 +1,6 @@
 /* Placing temporaries. See memplan.h. */
 #include "memory/memplan.h"
+#include "ir/dim/dim_sum.h"
 #include "plan/launch.h"
 
 #include "memory/place.h"
@@ -42,9 +43,11 @@ static void find_copied(Placer *p, const Kernel *kernel, uint32_t launch) {
 static void find_lifetimes(Placer *p) {
     for (uint32_t i = 0; i < p->plan->buffers.n; i++)
         p->lifetimes[i] = (Lifetime){.first = UINT32_MAX};
-    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+    const Launch *launches = p->plan->launches.data;
+    for (uint32_t k = 0, l = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        uint32_t launch = plan_launch_of(p->plan, k)->first;
+        while (!launch_has(&launches[l], k)) l++;
+        uint32_t launch = launches[l].first;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             Lifetime *life = &p->lifetimes[kernel->args.data[i]];
             if (life->first > launch) life->first = launch;
@@ -84,7 +87,7 @@ static void open_room(Placer *p, uint32_t buffer, DimId bytes) {
 }
 
 /* Finds a room for each temporary of kernel `k` that no earlier launch touches. */
-static bool house_new_temps(Placer *p, uint32_t k, DimId *unshared) {
+static bool house_new_temps(Placer *p, uint32_t k, DimSum *unshared) {
     const Kernel *kernel = &p->plan->kernels.data[k];
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t id = kernel->args.data[i];
@@ -99,7 +102,7 @@ static bool house_new_temps(Placer *p, uint32_t k, DimId *unshared) {
             take_over(p, id, dying);
         else
             open_room(p, id, bytes);
-        if (*unshared) *unshared = dim_add(p->dims, *unshared, bytes);
+        dim_sum_add(unshared, bytes);
     }
     return true;
 }
@@ -115,10 +118,10 @@ bool memplan_place(Arena *arena, Plan *plan) {
         plan->buffers.data[i].in_place_of = 0;
     }
     find_lifetimes(&p);
-    DimId unshared = dim_const(p.dims, 0);
+    DimSum unshared = dim_sum_new(p.dims);
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         if (!house_new_temps(&p, k, &unshared)) return false;
-    plan->peak_bytes_unshared = unshared;
+    plan->peak_bytes_unshared = dim_sum_total(&unshared);
     if (!place_buffers(arena, p.dims, &p.rooms, &plan->workspace)) return false;
     for (uint32_t i = 0; i < plan->buffers.n; i++)
         if (p.room_of[i] != ROOM_NONE)
@@ -128,8 +131,11 @@ bool memplan_place(Arena *arena, Plan *plan) {
 
 bool place_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->plan->graph;
-    bool has_room = memplan_place(p->arena, unit->plan);
-    const char *fault = has_room ? plan_verify_places(unit->plan, p->arena) : NULL;
+    VecDim *workspace = &unit->plan->workspace;
+    bool has_room = memplan_place(p->scratch, unit->plan);
+    workspace->data = arena_copy(p->arena, workspace->data, workspace->n * sizeof *workspace->data);
+    workspace->capacity = workspace->n;
+    const char *fault = has_room ? plan_verify_places(unit->plan, p->scratch) : NULL;
     if (fault) ice(p->arena, "places of %s: %s", graph->name, fault);
     if (has_room) return true;
     return diag_report(p->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,

@@ -281,9 +281,11 @@ typedef struct Places {
 
 static void find_lives(Places *p) {
     for (uint32_t b = 0; b < p->plan->buffers.n; b++) p->first[b] = UINT32_MAX;
-    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+    const Launch *launches = p->plan->launches.data;
+    for (uint32_t k = 0, l = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        uint32_t launch = plan_launch_of(p->plan, k)->first;
+        while (!launch_has(&launches[l], k)) l++;
+        uint32_t launch = launches[l].first;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             uint32_t b = kernel->args.data[i];
             if (p->first[b] == UINT32_MAX) p->first[b] = launch;

@@ -5,6 +5,7 @@
 #include "lib/command.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -216,8 +217,14 @@ Test(hostile, explain_leaves_out_advice_only) {
     }
 }
 
+/* Compiles the source, and returns the least seconds of this and earlier times. */
+static double least_seconds(const char *line, double earlier) {
+    cr_assert_eq(fusec(line, NULL), 0, "%s", run.err);
+    return run.seconds < earlier ? run.seconds : earlier;
+}
+
 /* The ledger takes three times the compilation, and the test allows four, because a loaded machine
- * counts more. */
+ * counts more. What still takes longer is measured again, and the least times count. */
 Test(hostile, explain_takes_little_longer_than_the_compilation) {
     static const char *const names[] = {"softmaxes",      "convolutions", "several kinds",
                                         "dynamic slices", "expansions",   "sums of asin",
@@ -225,9 +232,12 @@ Test(hostile, explain_takes_little_longer_than_the_compilation) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         write_kind(kind_of(names[i]), i < 5 ? 1000 : 0);
         cr_assert_eq(compile(names[i], ""), 0, "%s", run.err);
-        double seconds = run.seconds;
-        cr_assert_eq(fusec("@hostile.g -o @a.ptx --explain", NULL), 0, "%s", run.err);
-        cr_expect(run.seconds <= 4 * seconds, "%s: %.2f and %.2f seconds", names[i], seconds,
-                  run.seconds);
+        double seconds = run.seconds, explained = INFINITY;
+        for (int k = 0; k < 3 && !(explained <= 4 * seconds); k++) {
+            if (k) seconds = least_seconds("@hostile.g -o @a.ptx", seconds);
+            explained = least_seconds("@hostile.g -o @a.ptx --explain", explained);
+        }
+        cr_expect(explained <= 4 * seconds, "%s: %.2f and %.2f seconds", names[i], seconds,
+                  explained);
     }
 }

@@ -54,3 +54,56 @@ Test(totals, no_plan_moves_less_and_one_op_each_no_less_than_fused) {
         arena_free(arena);
     }
 }
+
+/* The plan without fusion, of which kernels are copies: a plan with traces has none. */
+static Plan *planned_apart(Arena *arena, const char *source) {
+    Arena *scratch = arena_new(NULL);
+    PlanUnit unit = {.graph = plans_parse(arena, source)->graphs.data[0]};
+    Planning planning = plans_planning(arena, scratch, TARGET_SM_90A, &unit);
+    Diags diags = {.arena = arena};
+    planning.diags = &diags;
+    planning.trial = arena_new(NULL);
+    planning.mode = MODE_UNFUSED;
+    planning.has_traces = false;
+    cr_assert(pipeline_run(&planning, PASS_SPLIT_K, PASS_SCHEDULE) &&
+              pipeline_run(&planning, PASS_PLACE, PASS_PLACE));
+    arena_free(planning.trial);
+    arena_free(scratch);
+    return unit.plan;
+}
+
+/* Copies of one op read values in the cache and values that left it, an input first and again. */
+Test(totals, copies_of_a_kernel_cost_what_each_costs_alone) {
+    Arena *arena = arena_new(NULL);
+    Text source = {.arena = arena};
+    text_puts(&source, "dim M in 1..65536\ngraph g(x: f32[M, 512]) -> (y: f32[M, 512]) {\n"
+                       " v0 = x\n v1 = x * x\n");
+    for (int i = 2; i < 60; i++)
+        text_printf(&source, " v%d = v%d * v%d + 3\n", i, i - 1, i % 7 ? i - 2 : i / 2);
+    text_puts(&source, " y = v59 + x\n}\n");
+    Plan *plan = planned_apart(arena, text_str(&source)), alone = *plan;
+    uint32_t n = plan->kernels.n, n_copies = 0;
+    alone.kernels.data = arena_copy(arena, plan->kernels.data, n * sizeof *alone.kernels.data);
+    for (uint32_t k = 0; k < n; k++) {
+        n_copies += alone.kernels.data[k].program != 0;
+        alone.kernels.data[k].program = 0;
+    }
+    cr_assert_gt(n_copies, 100, "%u of %u", n_copies, n);
+    for (int64_t m = 64; m <= 65536; m *= 8) {
+        const int64_t *dims = cost_dims(arena, plan->graph->dims, &m);
+        const PlanCost *copies = cost_plan(arena, plan, card_get(CARD_H200), dims);
+        const PlanCost *each = cost_plan(arena, &alone, card_get(CARD_H200), dims);
+        cr_expect_eq(each->us, copies->us);
+        for (uint32_t k = 0; k < n; k++) {
+            const KernelCost *one = &each->kernels[k], *other = &copies->kernels[k];
+            cr_expect(one->us == other->us && one->read_bytes == other->read_bytes &&
+                          one->written_bytes == other->written_bytes &&
+                          one->cache_bytes == other->cache_bytes &&
+                          one->n_prims == other->n_prims && one->n_blocks == other->n_blocks &&
+                          one->memory_us == other->memory_us && one->variant == other->variant &&
+                          one->pressure.registers == other->pressure.registers,
+                      "M = %ld, kernel %u", (long)m, k);
+        }
+    }
+    arena_free(arena);
+}

@@ -1,5 +1,6 @@
 /* Dims: canonical forms against naive evaluation of random expressions over random symbol values.
  */
+#include "ir/dim/dim_sum.h"
 #include "ir/predicate.h"
 #include "random/rng.h"
 
@@ -355,5 +356,23 @@ Test(dim, rules_are_the_tables_own) {
     arena_free(other);
     cr_expect_str_eq(own->name, "x.pitch");
     cr_expect_eq(own->rule->padded, 64);
+    arena_free(w.arena);
+}
+
+/* More different dims than the sum keeps apart, each several times. */
+Test(dim, a_sum_of_many_dims_is_what_additions_give) {
+    World w = world_new(3);
+    DimId b = dim_symbol(w.tab, 0), expected = dim_const(w.tab, 0);
+    DimSum sum = dim_sum_new(w.tab);
+    for (int64_t i = 0; i < 1000; i++) {
+        DimId dim = dim_mul_const(w.tab, i % 3 ? b : dim_const(w.tab, 1), i * i % 29);
+        dim_sum_add(&sum, dim);
+        expected = dim_add(w.tab, expected, dim);
+    }
+    cr_expect_eq(dim_sum_total(&sum), expected);
+    dim_sum_add(&sum, dim_const(w.tab, DIM_LIMIT - 1));
+    cr_expect_eq(dim_sum_total(&sum), DIM_NONE, "the sum is beyond the limit");
+    dim_sum_add(&sum, b);
+    cr_expect_eq(dim_sum_total(&sum), DIM_NONE);
     arena_free(w.arena);
 }
