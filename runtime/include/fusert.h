@@ -358,7 +358,8 @@ FRT_API frt_status frt_program_set_param(frt_program *program, const char *name,
                                          size_t n_bytes, frt_error *err);
 /* frt_program_set_param with dtype and shape. `tensor->data` is a host address of any alignment. An
  * extent that is a bare dim fixes the dim, for all execs of the program, until the param is
- * replaced; it must agree with all other params. An extent that depends on the dims of inputs is
+ * replaced; it must agree with all other params. So does a multiple of a dim, `2*B+1`, if no bare
+ * extent does. An extent that depends on the dims of inputs is
  * checked when an exec is prepared. `tensor` NULL removes the param's values and the dims that it
  * alone fixes. Also FRT_E_DTYPE, _SHAPE (of this param or, by its dims, of an earlier one),
  * _DIM_CONFLICT, _DIM_RANGE, _DIM_MULTIPLE. */

@@ -127,14 +127,13 @@ frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_erro
     return frt_fail(err, FRT_E_UNKNOWN_NAME, "the artifact has no dim %.200s", name);
 }
 
-static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err) {
+static frt_status resolve_role(frt_exec *exec, frt_role role, FixDims *fix, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     frt_status status = FRT_OK;
     for (uint32_t i = 0; !status && i < program->graph->n_tensors; i++) {
         if (tensors[i].role == role && exec->bindings[i].is_bound) {
-            status = dims_fix_by_shape(program->m, &exec->dims, &tensors[i],
-                                       exec->bindings[i].tensor.dims, err);
+            status = fix(program->m, &exec->dims, &tensors[i], exec->bindings[i].tensor.dims, err);
         }
     }
     return status;
@@ -176,11 +175,12 @@ static frt_status exec_resolve_dims(frt_exec *exec, frt_error *err) {
             status = dims_fix(program->m, &exec->dims, i, exec->set.values[i], NULL, 0, err);
         }
     }
-    if (!status) {
-        status = resolve_role(exec, FRT_INPUT, err);
-    }
-    if (!status) {
-        status = resolve_role(exec, FRT_OUTPUT, err);
+    static FixDims *const ways[] = {dims_fix_by_shape, dims_solve_by_shape};
+    for (size_t i = 0; !status && i < sizeof ways / sizeof *ways; i++) {
+        status = resolve_role(exec, FRT_INPUT, ways[i], err);
+        if (!status) {
+            status = resolve_role(exec, FRT_OUTPUT, ways[i], err);
+        }
     }
     if (!status) {
         resolve_pitches(exec);

@@ -66,9 +66,13 @@ bool shape_is_known(const Manifest *m, const Tensor *tensor, const DimState *dim
 frt_status dims_fix(const Manifest *m, DimState *dims, uint32_t dim, int64_t value,
                     const Tensor *tensor, int32_t axis, frt_error *err);
 
+typedef frt_status FixDims(const Manifest *m, DimState *dims, const Tensor *tensor,
+                           const int64_t *extents, frt_error *err);
 /* Fixes the dims that are bare extents of a tensor with these actual extents. */
-frt_status dims_fix_by_shape(const Manifest *m, DimState *dims, const Tensor *tensor,
-                             const int64_t *extents, frt_error *err);
+FixDims dims_fix_by_shape;
+/* Fixes each dim that has no value yet, and on which alone an extent of the tensor depends, as in
+ * `2*B+1`. Call it after dims_fix_by_shape of all tensors that are known. */
+FixDims dims_solve_by_shape;
 
 /* The source of a param's bytes: memory of the caller, or a tensor of a weights file. */
 typedef struct ParamSource {

@@ -63,13 +63,13 @@ frt_status program_keep_param(frt_program *program, uint32_t index, ParamSource 
     return status;
 }
 
-/* Fixes the dims of all set params but `except`. They are known to agree. */
-static void fix_set_params(const frt_program *program, uint32_t except, DimState *dims) {
+/* Fixes dims by the extents of all set params but `except`. They are known to agree. */
+static void fix_set_params(const frt_program *program, uint32_t except, FixDims *fix,
+                           DimState *dims) {
     const Tensor *tensors = graph_tensors(program);
-    *dims = (DimState){.known = {false}};
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
         if (i != except && program->is_set[i]) {
-            dims_fix_by_shape(program->m, dims, &tensors[i], program->extents[i], NULL);
+            fix(program->m, dims, &tensors[i], program->extents[i], NULL);
         }
     }
 }
@@ -79,8 +79,13 @@ static void fix_set_params(const frt_program *program, uint32_t except, DimState
 static frt_status resolve_dims(const frt_program *program, uint32_t index, const int64_t *extents,
                                DimState *dims, frt_error *err) {
     const Tensor *tensors = graph_tensors(program);
-    fix_set_params(program, index, dims);
+    *dims = (DimState){.known = {false}};
+    fix_set_params(program, index, dims_fix_by_shape, dims);
     frt_status status = dims_fix_by_shape(program->m, dims, &tensors[index], extents, err);
+    if (!status) {
+        fix_set_params(program, index, dims_solve_by_shape, dims);
+        status = dims_solve_by_shape(program->m, dims, &tensors[index], extents, err);
+    }
     for (uint32_t i = 0; !status && i < program->graph->n_tensors; i++) {
         bool is_there = i == index || program->is_set[i];
         if (is_there && shape_is_known(program->m, &tensors[i], dims)) {
@@ -120,7 +125,9 @@ static frt_status set_param(frt_program *program, uint32_t index, const frt_tens
 /* The param's memory is kept for its next values. Call it under the lock. */
 static frt_status forget_param(frt_program *program, uint32_t index) {
     program->is_set[index] = false;
-    fix_set_params(program, index, &program->dims);
+    program->dims = (DimState){.known = {false}};
+    fix_set_params(program, index, dims_fix_by_shape, &program->dims);
+    fix_set_params(program, index, dims_solve_by_shape, &program->dims);
     note_change(program);
     return FRT_OK;
 }

@@ -64,6 +64,13 @@ static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Wei
     return dims_fix_by_shape(program->m, &program->dims, tensor, weight->dims, err);
 }
 
+/* Extents of other forms fix the dims that are left. */
+static frt_status solve_dims(frt_program *program, const Tensor *tensor, const Weights *weights,
+                             const Weight *weight, frt_error *err) {
+    (void)weights;
+    return dims_solve_by_shape(program->m, &program->dims, tensor, weight->dims, err);
+}
+
 static frt_status check_shape(const frt_program *program, const Tensor *tensor,
                               const Weight *weight, frt_error *err) {
     int64_t extents[FRT_MAX_RANK];
@@ -147,6 +154,9 @@ frt_status program_load_weights(frt_program *program, const frt_program_options 
     }
     if (!status) {
         status = for_each_param(program, shards, path, fix_dims, err);
+    }
+    if (!status) {
+        status = for_each_param(program, shards, path, solve_dims, err);
     }
     if (!status) {
         status = for_each_param(program, shards, path, load_param, err);

@@ -95,6 +95,31 @@ frt_status dims_fix_by_shape(const Manifest *m, DimState *dims, const Tensor *te
     return FRT_OK;
 }
 
+frt_status dims_solve_by_shape(const Manifest *m, DimState *dims, const Tensor *tensor,
+                               const int64_t *extents, frt_error *err) {
+    for (int32_t i = 0; i < tensor->rank; i++) {
+        int64_t factor;
+        int64_t rest;
+        int64_t scaled;
+        int32_t dim = expr_linear_dim(m->tokens, tensor->extents[i], &factor, &rest);
+        if (dim < 0 || dims->known[dim] || __builtin_sub_overflow(extents[i], rest, &scaled)) {
+            continue;
+        }
+        if (scaled % factor != 0) {
+            char wanted[128];
+            expr_print(m->tokens, tensor->extents[i], m->dim_names, wanted, sizeof wanted);
+            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64 ", which %s is for no %s",
+                            role_name(tensor->role), tensor->name, i, extents[i], wanted,
+                            m->dims[dim].name);
+        }
+        frt_status status = dims_fix(m, dims, (uint32_t)dim, scaled / factor, tensor, i, err);
+        if (status) {
+            return status;
+        }
+    }
+    return FRT_OK;
+}
+
 void extents_print(const int64_t *extents, int32_t rank, char *text, size_t n_bytes) {
     size_t n = (size_t)snprintf(text, n_bytes, "[");
     for (int32_t i = 0; i < rank && n < n_bytes; i++) {

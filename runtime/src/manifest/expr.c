@@ -75,6 +75,63 @@ int32_t expr_bare_dim(const ExprToken *tokens, Expr expr) {
     return expr.n == 1 && token->op == EXPR_DIM ? (int32_t)token->value : -1;
 }
 
+/* factor * dim + rest; without a dim the factor is 0. */
+typedef struct Linear {
+    int64_t factor;
+    int64_t rest;
+} Linear;
+
+static bool linear_apply(ExprOp op, Linear a, Linear b, Linear *result) {
+    int64_t by = a.factor ? b.rest : a.rest;
+    Linear scaled = a.factor ? a : b;
+    switch (op) {
+    case EXPR_ADD:
+        return checked_add(a.factor, b.factor, &result->factor) &&
+               checked_add(a.rest, b.rest, &result->rest);
+    case EXPR_SUB:
+        return !__builtin_sub_overflow(a.factor, b.factor, &result->factor) &&
+               !__builtin_sub_overflow(a.rest, b.rest, &result->rest);
+    case EXPR_MUL:
+        return !(a.factor && b.factor) && checked_mul(scaled.factor, by, &result->factor) &&
+               checked_mul(scaled.rest, by, &result->rest);
+    case EXPR_DIV:
+    case EXPR_MAX:
+    case EXPR_MIN:
+        result->factor = 0;
+        return !a.factor && !b.factor && apply(op, a.rest, b.rest, &result->rest);
+    case EXPR_CONST:
+    case EXPR_DIM:
+        break;
+    }
+    return false;
+}
+
+int32_t expr_linear_dim(const ExprToken *tokens, Expr expr, int64_t *factor, int64_t *rest) {
+    Linear stack[FRT_MAX_EXPR_DEPTH] = {{0, 0}};
+    size_t depth = 0;
+    int32_t dim = -1;
+    for (uint32_t i = 0; i < expr.n; i++) {
+        const ExprToken *token = &tokens[expr.first + i];
+        if (token->op == EXPR_DIM) {
+            if (dim >= 0 && dim != (int32_t)token->value) {
+                return -1;
+            }
+            dim = (int32_t)token->value;
+            stack[depth++] = (Linear){1, 0};
+        } else if (token->op == EXPR_CONST) {
+            stack[depth++] = (Linear){0, token->value};
+        } else {
+            depth--;
+            if (!linear_apply(token->op, stack[depth - 1], stack[depth], &stack[depth - 1])) {
+                return -1;
+            }
+        }
+    }
+    *factor = stack[0].factor;
+    *rest = stack[0].rest;
+    return *factor > 0 ? dim : -1;
+}
+
 bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
     for (uint32_t i = 0; i < expr.n; i++) {
         if (tokens[expr.first + i].op == EXPR_DIM) {

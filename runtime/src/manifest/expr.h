@@ -47,6 +47,9 @@ ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t
 /* The dim's index if the expression is a bare dim, else -1. */
 int32_t expr_bare_dim(const ExprToken *tokens, Expr expr);
 
+/* The dim's index if the expression is factor * dim + rest with a positive factor, else -1. */
+int32_t expr_linear_dim(const ExprToken *tokens, Expr expr, int64_t *factor, int64_t *rest);
+
 bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value);
 
 /* Prints infix text as snprintf does. `names[i]` is the name of dim i. */
