@@ -121,6 +121,10 @@ Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span) {
     return with_name(parse, AST_FIELD, a, name, name_span, span);
 }
 
+Ast *ast_method(Parse *parse, Ast *a, Str name, Span name_span, Span span) {
+    return with_name(parse, AST_METHOD, a, name, name_span, span);
+}
+
 Ast *ast_subscript(Parse *parse, Ast *a, const AstList *subscripts, Span span) {
     AstList items = {0};
     vec_push(parse->arena, &items, a);

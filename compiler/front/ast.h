@@ -34,6 +34,7 @@ typedef enum {
     AST_BINARY,    /* items[0] sugar items[1] */
     AST_CHOICE,    /* items[1] if items[0] else items[2] */
     AST_FIELD,     /* items[0].name */
+    AST_METHOD,    /* items[0].name(..): an error, with the help that sema gives */
     AST_SUBSCRIPT, /* items[0][items[1], ...] */
     AST_RANGE,     /* begin:end:step in a subscript; each of items[0..2] may be NULL */
     AST_ELLIPSIS,  /* ... in a subscript */
@@ -45,7 +46,7 @@ typedef struct Ast {
     Sugar sugar;
     uint32_t depth;
     Span span;
-    Span name_span; /* CALL, AS, KEYWORD, FIELD: range of the name alone */
+    Span name_span; /* CALL, AS, KEYWORD, FIELD, METHOD: range of the name alone */
     Str name;
     int64_t integer;
     double number;
@@ -192,6 +193,7 @@ Ast *ast_unary(Parse *parse, Sugar sugar, Ast *a, Span span);
 Ast *ast_binary(Parse *parse, Sugar sugar, Ast *a, Ast *b, Span span);
 Ast *ast_choice(Parse *parse, Ast *condition, Ast *a, Ast *b, Span span);
 Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span);
+Ast *ast_method(Parse *parse, Ast *a, Str name, Span name_span, Span span);
 Ast *ast_subscript(Parse *parse, Ast *a, const AstList *items, Span span);
 Ast *ast_range(Parse *parse, Ast *begin, Ast *end, Ast *step, Span span);
 Ast *ast_loop(Parse *parse, const AstLoop *loop, Span span);

@@ -36,6 +36,8 @@ static const char *kind_name(AstKind kind) {
         return "choice";
     case AST_FIELD:
         return "field";
+    case AST_METHOD:
+        return "method";
     case AST_SUBSCRIPT:
         return "subscript";
     case AST_RANGE:

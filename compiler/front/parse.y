@@ -251,6 +251,7 @@ expr
 postfix
     : primary
     | postfix '.' name                        { $$ = ast_field(P, $1, $3->name, @3, @$); }
+    | postfix '.' name '(' args ')'           { $$ = ast_method(P, $1, $3->name, @3, @$); }
     | postfix '[' subscripts opt_comma ']'    { $$ = ast_subscript(P, $1, &$3, @$); }
 
 primary
@@ -380,6 +381,15 @@ static bool is_comparison(yysymbol_kind_t token) {
     return (token >= YYSYMBOL_EQ && token <= YYSYMBOL_GE) || strchr("<>", name[1]);
 }
 
+/* The operator that a word is in Python; NULL: it is none. */
+static const char *operator_of_word(const char *text, int n_bytes) {
+    static const char *const words[][2] = {{"and", "&&"}, {"or", "||"}, {"is", "=="}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((int)strlen(words[i][0]) == n_bytes && strncmp(words[i][0], text, (size_t)n_bytes) == 0)
+            return words[i][1];
+    return NULL;
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
     enum { MAX_EXPECTED = 64, MAX_SHOWN = 40 };
     Parse *parse = P;
@@ -398,7 +408,10 @@ static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
     yysymbol_kind_t expected[MAX_EXPECTED];
     int n = yypcontext_expected_tokens(context, expected, MAX_EXPECTED);
     bool is_chain = is_comparison(token) && contains(expected, n, YYSYMBOL_STAR);
-    if (is_chain)
+    const char *word = operator_of_word(parse->source->text + span.begin, n_bytes);
+    if (word && contains(expected, n, YYSYMBOL_STAR))
+        text_printf(&text, ": the operator is `%s`", word);
+    else if (is_chain)
         text_puts(&text, ": comparisons do not chain, join them with `&&`");
     else
         add_expected(&text, expected, n);

@@ -19,23 +19,6 @@ static const Signature signatures[] = {
 
 enum { N_SIGNATURES = sizeof signatures / sizeof signatures[0] };
 
-typedef struct Foreign {
-    const char *theirs, *ours; /* NULL: fusec has no function that does the same */
-    const char *expression;    /* that does the same; NULL: there is none, or `ours` says it */
-} Foreign;
-
-static const Foreign foreign_names[] = {
-#define FOREIGN(theirs, ours) {theirs, ours, NULL},
-#define ABSENT(theirs, expression) {theirs, NULL, expression},
-#include "front/foreign.def"
-};
-
-static const Foreign *foreign_by_name(const char *name) {
-    for (size_t i = 0; i < sizeof foreign_names / sizeof foreign_names[0]; i++)
-        if (strcmp(foreign_names[i].theirs, name) == 0) return &foreign_names[i];
-    return NULL;
-}
-
 static const Signature *signature_by_name(const char *name) {
     for (int i = 0; i < N_SIGNATURES; i++)
         if (strcmp(signatures[i].name, name) == 0) return &signatures[i];
@@ -89,7 +72,7 @@ static const Value *bound_function(const Sema *sema, Str name) {
 
 /* Help after an unknown name or keyword. */
 
-static const char *nearest_callable(const Sema *sema, const char *name) {
+const char *sema_nearest_callable(const Sema *sema, const char *name) {
     Nearest nearest = nearest_to(name);
     for (int op = OP_NONE + 1; op < OP_COUNT; op++) nearest_try(&nearest, op_info((OpId)op)->name);
     for (int i = 0; i < N_SIGNATURES; i++) nearest_try(&nearest, signatures[i].name);
@@ -105,12 +88,7 @@ static Value unknown_op(Sema *sema, const Ast *ast) {
         if (sema->file->broken_names.data[i] == ast->name) return value_poison();
     sema_error(sema, DIAG_UNKNOWN_OP, ast->name_span, "unknown op `%s`", ast->name);
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) return value_poison();
-    const Foreign *foreign = foreign_by_name(ast->name);
-    const char *best = foreign ? foreign->ours : nearest_callable(sema, ast->name);
-    if (best && strcmp(best, ast->name) != 0)
-        diag_help(sema->diags, "Did you mean `%s`?", best);
-    else if (foreign && foreign->expression)
-        diag_help(sema->diags, "fusec has no `%s`; write `%s`.", ast->name, foreign->expression);
+    sema_help_call(sema, ast->name);
     return value_poison();
 }
 
@@ -132,13 +110,13 @@ static bool unknown_keyword(Sema *sema, const Ast *arg, const char *callee, cons
                             const Value *args) {
     sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`", callee,
                arg->name);
-    const Foreign *foreign = foreign_by_name(arg->name);
+    const char *ours = sema_our_keyword(arg->name);
     Nearest nearest = nearest_to(arg->name);
     for (uint32_t i = 0; i < params->n; i++)
         if (args[i].kind == VALUE_ABSENT) nearest_try(&nearest, params->names[i]);
     const char *best = nearest.best;
-    for (uint32_t i = 0; i < params->n && foreign && foreign->ours; i++)
-        if (strcmp(params->names[i], foreign->ours) == 0) best = foreign->ours;
+    for (uint32_t i = 0; i < params->n && ours; i++)
+        if (strcmp(params->names[i], ours) == 0) best = ours;
     if (best)
         diag_help(sema->diags, "Did you mean `%s`?", best);
     else

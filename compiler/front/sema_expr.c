@@ -31,7 +31,7 @@ static Value unknown_name(Sema *sema, const Ast *ast) {
     scope_try_names(&sema->dim_scope, &nearest);
     if (sema_is_callable(sema, ast->name))
         diag_help(sema->diags, "`%s` is a function: call it with parentheses.", ast->name);
-    else if (nearest.best)
+    else if (!sema_help_name(sema, ast->name) && nearest.best)
         diag_help(sema->diags, "Did you mean `%s`?", nearest.best);
     return value_poison();
 }
@@ -251,12 +251,13 @@ static Value eval_list(Sema *sema, const Ast *ast) {
 }
 
 static Value eval_field(Sema *sema, const Ast *ast) {
+    if (sema_is_module_path(sema, ast)) return sema_unknown_path(sema, ast);
     Value base = sema_eval(sema, ast->items[0]);
     if (base.kind == VALUE_POISON) return base;
     if (base.kind != VALUE_TENSOR || strcmp(ast->name, "shape") != 0) {
         sema_error(sema, DIAG_UNKNOWN_NAME, ast->name_span, "%s has no field `%s`",
                    value_describe(sema, &base), ast->name);
-        if (base.kind == VALUE_TENSOR) diag_help(sema->diags, "The only field is `.shape`.");
+        if (base.kind == VALUE_TENSOR) sema_help_field(sema, ast->name);
         return value_poison();
     }
     const Shape shape = sema_node(sema, base.node)->shape;
@@ -376,6 +377,8 @@ Value sema_eval(Sema *sema, const Ast *ast) {
         return sema_choice(sema, ast);
     case AST_FIELD:
         return eval_field(sema, ast);
+    case AST_METHOD:
+        return sema_unknown_path(sema, ast);
     case AST_SUBSCRIPT:
         return eval_subscript(sema, ast);
     case AST_LOOP:
@@ -408,6 +411,7 @@ static void fail_unknown_dtype(Sema *sema, const AstType *type) {
     sema_error(sema, DIAG_UNKNOWN_DTYPE,
                (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
                "unknown dtype `%s`", type->dtype);
+    if (sema_help_name(sema, type->dtype)) return;
     for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
         const char *separator = dtype == 0 ? "" : dtype + 1 == DT_COUNT ? " and " : ", ";
         text_printf(&names, "%s%s", separator, dtype_name(dtype));

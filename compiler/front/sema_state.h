@@ -134,6 +134,20 @@ static inline const Node *sema_node(const Sema *sema, NodeId node) {
     return graph_node(sema->builder->graph, node);
 }
 
+/* sema_names.c: help below the last error, at a name that other libraries have or that is
+ * misspelt. */
+void sema_help_call(Sema *sema, const char *name);
+/* The same for a name that is no function's; false: no help. */
+bool sema_help_name(Sema *sema, const char *name);
+/* The same for a field of a tensor. */
+void sema_help_field(Sema *sema, const char *name);
+/* Our name of a parameter; NULL: other libraries have none of this name. */
+const char *sema_our_keyword(const char *theirs);
+/* Whether `ast` is a name in a module, such as `torch.float32`. */
+bool sema_is_module_path(const Sema *sema, const Ast *ast);
+/* The error at a method or at a name in a module. */
+Value sema_unknown_path(Sema *sema, const Ast *ast);
+
 /* sema_scope.c */
 Binding *scope_find(const Scope *scope, Str name);
 Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span);
@@ -200,6 +214,8 @@ Value sema_call(Sema *sema, const Ast *ast, const Ast *as);
 Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
 /* The value of a def's body, with an argument or VALUE_ABSENT for each parameter. */
 Value sema_expand(Sema *sema, const AstDef *def, Span span, Str prefix, const Value *args);
+/* The callable name that `name` may be a misspelling of; NULL: none is near. */
+const char *sema_nearest_callable(const Sema *sema, const char *name);
 /* Whether `name` is an op, a built-in or a def. */
 bool sema_is_callable(const Sema *sema, Str name);
 /* The op or def of this name as a value; false: there is none. */

@@ -583,28 +583,3 @@ Test(front, errors_of_a_shared_diags_from_before_do_not_fail_a_parse) {
                           source_new(arena, "right.g", text, strlen(text))));
     arena_free(arena);
 }
-
-Test(front, names_of_other_libraries_are_told_with_right_expressions) {
-    static const struct {
-        const char *theirs, *expression;
-    } absent[] = {
-#define ABSENT(theirs, expression) {theirs, expression},
-#include "front/foreign.def"
-    };
-    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
-        Arena *arena = arena_new(NULL);
-        const char *head = "graph g(x: f32[4, 8], a: f32[4, 8], b: f32[4, 8]) -> ";
-        Parsed wrong = parse(
-            arena, str_format(arena, "%s(y: f32[4, 8]) { y = x + %s(x) }", head, absent[i].theirs));
-        const char *told = messages(&wrong);
-        cr_expect(strstr(told, "unknown op") && !strstr(told, "Did you mean"), "%s", told);
-        if (absent[i].expression) {
-            const char *right = str_format(arena, "%s(z: f32[]) {\n  y = %s\n  z = 1.0\n}", head,
-                                           absent[i].expression);
-            Parsed parsed = parse(arena, right);
-            cr_expect(strstr(told, absent[i].expression), "%s", told);
-            cr_expect(parsed.diags.n_errors == 0, "%s", messages(&parsed));
-        }
-        arena_free(arena);
-    }
-}

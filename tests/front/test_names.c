@@ -1,0 +1,118 @@
+/* The help below errors at names that PyTorch, NumPy and ONNX have: front/foreign.def. */
+#include "front/sema.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* What the compiler says of `y = value` with x, a and b, f32[4, 8]. */
+static const char *said_of(Arena *arena, const char *value) {
+    const char *head = "graph g(x: f32[4, 8], a: f32[4, 8], b: f32[4, 8]) -> (z: f32[]) {\n  y = ";
+    const char *source = str_format(arena, "%s%s\n  z = 1.0\n}", head, value);
+    Diags diags = {.arena = arena};
+    front_parse(arena, strtab_new(arena), &diags, source_new(arena, "t.g", source, strlen(source)));
+    Text text = {.arena = arena};
+    diag_print(&diags, &text);
+    return diags.n_errors ? text_str(&text) : "";
+}
+
+Test(names, names_of_other_libraries_are_told_with_right_expressions) {
+    static const struct {
+        const char *theirs, *expression;
+    } absent[] = {
+#define ABSENT(theirs, expression) {theirs, expression},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *told = said_of(arena, str_format(arena, "x + %s(x)", absent[i].theirs));
+        cr_expect(strstr(told, "unknown op") && !strstr(told, "Did you mean"), "%s", told);
+        cr_expect(strstr(told, absent[i].expression), "%s", told);
+        cr_expect_str_empty(said_of(arena, absent[i].expression));
+        arena_free(arena);
+    }
+}
+
+/* A name that is known here, or a word that a name may stand for. */
+static bool is_known(Arena *arena, const char *name) {
+    const char *call = said_of(arena, str_format(arena, "%s(x)", name));
+    const char *word = said_of(arena, str_format(arena, "[%s]", name));
+    return !strstr(call, "unknown op") || !strstr(word, "unknown name");
+}
+
+Test(names, names_of_other_libraries_lead_to_names_that_are_known) {
+    static const struct {
+        const char *theirs, *ours;
+    } foreign[] = {
+#define FOREIGN(theirs, ours) {theirs, ours},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *told = said_of(arena, str_format(arena, "%s(x)", foreign[i].theirs));
+        cr_expect(strstr(told, str_format(arena, "Did you mean `%s`?", foreign[i].ours)), "%s",
+                  told);
+        cr_expect(is_known(arena, foreign[i].ours), "%s", foreign[i].ours);
+        arena_free(arena);
+    }
+}
+
+Test(names, names_that_no_function_has_are_told_with_the_reason) {
+    static const struct {
+        const char *why, *theirs;
+    } missing[] = {
+#define MISSING(why, theirs) {why, theirs},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        for (const char *at = missing[i].theirs; *at;) {
+            int n = (int)strcspn(at, " ");
+            const char *told = said_of(arena, str_format(arena, "%.*s(x)", n, at));
+            const char *help = str_format(arena, "fusec has no `%.*s`: %s.", n, at, missing[i].why);
+            cr_expect(strstr(told, help), "%s", told);
+            at += n + (at[n] == ' ');
+        }
+        arena_free(arena);
+    }
+}
+
+Test(names, what_other_languages_write_is_told_as_it_is_written_here) {
+    static const char *const cases[][2] = {
+        {"torch.relu(x)", "write `relu`"},
+        {"F.relu(x)", "write `relu`"},
+        {"torch.nn.functional.layer_norm(x)", "write `layernorm`"},
+        {"np.unique(x)", "fusec has no `unique`: the extents of its result would depend"},
+        {"torch.square(x)", "write `x * x`"},
+        {"x.sum()", "write `sum(x, ..)`"},
+        {"x.mean(dim=1)", "write `mean(x, ..)`"},
+        {"x[0].view(8)", "write `reshape(x, ..)`"},
+        {"x.float()", "write `cast(x, f32)`"},
+        {"x.size(0)", "write `x.shape`"},
+        {"x.add_(a)", "write `add(x, ..)`"},
+        {"x.T", "write `transpose(x)`"},
+        {"x.ndim", "write `rank(x)`"},
+        {"x.dtype", "write `dtype(x)`"},
+        {"x.grad", "there are no gradients"},
+        {"torch.float32", "write `f32`"},
+        {"cast(x, float32)", "Did you mean `f32`?"},
+        {"where(x > 0, True, False)", "Did you mean `true`?"},
+        {"x * pi", "3.14159"},
+        {"x ** 2", "`**` is no operator"},
+        {"x // a", "`//` is no operator"},
+        {"x > 0 and a > 0", "the operator is `&&`"},
+        {"LeakyRelu(x)", "Did you mean `leaky_relu`?"},
+        {"Softmax(x)", "Did you mean `softmax`?"},
+        {"relu_(x)", "Did you mean `relu`?"},
+        {"transpose_copy(x)", "Did you mean `transpose`?"},
+        {"numel(x)", "write `n_elements(x.shape)`"},
+        {"gru(x)", "a recurrence is a `loop`"},
+        {"sum(x, keepdim=true)", "Did you mean `keep`?"},
+        {"std(x, unbiased=true)", "Did you mean `correction`?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *told = said_of(arena, cases[i][0]);
+        cr_expect(strstr(told, cases[i][1]), "%s: %s", cases[i][0], told);
+        arena_free(arena);
+    }
+}
