@@ -45,7 +45,7 @@ static const char *const class_docs[] = {
         "tile. An element is `((tiles before + groups before) + runs before) + own run`.",
     [CLASS_SORT] = "`op(x, axis=k)` along one axis, by default the last. "
                    "Equal elements keep their order, -0 and +0 are equal, and NaN comes behind all "
-                   "numbers, in descending order before them. A merge sort, n (log n)^2 work.",
+                   "numbers, in descending order before them. A merge sort, n log n work.",
     [CLASS_SEGMENT] =
         "`op(x, ids, n, axis=0)` has n segments along the axis. `ids` has the shape of `x`, i32 or "
         "i64, and says of each element in which segment it is; along the axis it ascends, so that "

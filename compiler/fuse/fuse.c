@@ -8,6 +8,7 @@
 #include "fuse/op_kernels.h"
 #include "layout/order.h"
 #include "layout/pad.h"
+#include "template/sort.h"
 
 #include <string.h>
 
@@ -329,17 +330,22 @@ static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *wh
 }
 
 /* Gives a sort memory for two orders of each row, unless all rows are short (SORT_LOCAL).
- * To the plan it is one more store of the kernel: [2,rows,row]. */
+ * To the plan it is one more store of the kernel. Code may read one item behind the
+ * orders. */
 static void add_scratch(Fuser *f, Kernel *kernel) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId rows = kernel_n_rows(kernel), row = kernel_n_reduced(kernel);
     if (dim_hi(f->graph->dims, row) <= SORT_LOCAL) return;
-    Shape shape = {.rank = 3, .dims = {dim_const(f->graph->dims, 2), rows, row}};
+    DimId elems =
+        dim_mul(f->graph->dims, dim_const(f->graph->dims, 2), dim_mul(f->graph->dims, rows, row));
+    Shape shape = {.rank = 1,
+                   .dims = {dim_add(f->graph->dims, elems, dim_const(f->graph->dims, 1))}};
     NodeId node = kernel->reduces.data[0].node;
-    Store store = {.buffer = plan_add_temp(f->arena, f->plan, node, DT_I32, shape),
+    Dtype item = sort_item_dtype(kernel, f->has_cores);
+    ScalarId number = scalar_stage(kernel->scalars, DT_I32, 0, (2u << kernel->n_parallel) - 1);
+    Store store = {.buffer = plan_add_temp(f->arena, f->plan, node, item, shape),
                    .address = index_row_major(tab, kernel->n_parallel + 1),
-                   .value =
-                       scalar_stage(kernel->scalars, DT_I32, 0, (2u << kernel->n_parallel) - 1),
+                   .value = scalar_cvt(kernel->scalars, number, item),
                    .node = node,
                    .is_scratch = true};
     vec_push(f->arena, &kernel->stages.data[0].stores, store);

@@ -30,9 +30,6 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
  * ascending order from its own first element; the tiles in ascending order from the first. The
  * result at an element joins, from the outermost level in, what comes before the element: the tiles
  * before, the groups before in its tile, the runs before in its group, the elements of its run. */
-/* Elements of a row up to which a sort keeps its orders in shared memory or on the stack. */
-enum { SORT_LOCAL = 4096 };
-
 enum { SCAN_RUN = 16, SCAN_LEVELS = 3, SCAN_TILE = SCAN_RUN * SCAN_RUN * SCAN_RUN };
 
 /* The chains in which softmax and product (CLASS_ONLINE) sums the weights of a block of

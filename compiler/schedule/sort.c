@@ -2,6 +2,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
+#include "template/sort.h"
 
 /* Adds a variant for rows of at most `most` elements. Returns whether all rows are that short. */
 static bool add_sort(Scheduler *s, int64_t most, uint32_t threads) {

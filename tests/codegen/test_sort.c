@@ -54,18 +54,20 @@ static const int64_t extents[][2] = {{1, 1},  {3, 2},    {2, 127},  {5, 128}, {3
                                      {70, 4}, {2, 4096}, {2, 4097}, {9000, 3}};
 enum { N_EXTENTS = sizeof extents / sizeof *extents };
 
-static const char *source_of(char *to, size_t room, int axis, bool descends) {
+/* `keys_of`: x, or its elements in another dtype. */
+static const char *source_of(char *to, size_t room, int axis, bool descends, const char *keys_of) {
     snprintf(to, room,
              "dim N in 0..100000\ndim M in 0..100000\n"
-             "graph g(x: f32[N, M]) -> (y: i32[N, M]) {\n  y = argsort(x, axis=%d%s)\n}\n",
-             axis, descends ? ", descending=true" : "");
+             "graph g(x: f32[N, M]) -> (y: i32[N, M]) {\n  y = argsort(%s, axis=%d%s)\n}\n",
+             keys_of, axis, descends ? ", descending=true" : "");
     return to;
 }
 
-static void check_cpu(int axis, bool descends) {
+static void check_cpu(int axis, bool descends, const char *keys_of) {
     char source[256];
     RigOptions options = RIG_OPTIONS_INIT;
-    Compiled p = compiled_new(source_of(source, sizeof source, axis, descends), TARGET_CPU);
+    Compiled p =
+        compiled_new(source_of(source, sizeof source, axis, descends, keys_of), TARGET_CPU);
     Rig rig;
     size_t n_bytes;
     key_descends = descends;
@@ -85,15 +87,24 @@ static void check_cpu(int axis, bool descends) {
 
 Test(sort, cpu, .timeout = 60) {
     for (int axis = 0; axis < 2; axis++) {
-        check_cpu(axis, false);
-        check_cpu(axis, true);
+        check_cpu(axis, false, "x");
+        check_cpu(axis, true, "x");
+    }
+}
+
+/* Keys of 64 bits are read through their numbers; those of 16 bits are compared as f32. */
+Test(sort, cpu_dtypes, .timeout = 60) {
+    static const char *const keys_of[] = {"cast(x, f64)", "cast(x, f16)"};
+    for (size_t i = 0; i < sizeof keys_of / sizeof *keys_of; i++) {
+        check_cpu(1, false, keys_of[i]);
+        check_cpu(1, true, keys_of[i]);
     }
 }
 
 /* All variants whose shared memory has room for the row. */
 static void check_gpu(int axis, bool descends, const int64_t *dims) {
     char source[256], error[400];
-    Compiled p = compiled_new(source_of(source, sizeof source, axis, descends), TARGET_SM_80);
+    Compiled p = compiled_new(source_of(source, sizeof source, axis, descends, "x"), TARGET_SM_80);
     EmuModule module;
     int64_t n = dims[0], m = dims[1], by_value[2] = {n, m}, length = axis ? m : n;
     float *x = calloc((size_t)(n * m), sizeof *x);

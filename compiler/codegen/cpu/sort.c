@@ -6,8 +6,13 @@ void emit_cpu_sort(Lower *lower) {
     const Codegen *k = lower->k;
     Point point = point_new(lower, 1);
     int64_t n_local = sort_local_elems(lower->kernel, lower->variant);
-    Val local = n_local ? cpu_memory_new(lower, DT_I32, 2 * n_local) : NULL;
-    SortRow sort = {.row = &point, .thread = lower_index_const(lower, 0), .n_threads = 1};
+    Dtype item = sort_item_dtype(lower->kernel, true);
+    Val local = n_local ? cpu_memory_new(lower, item, 2 * n_local + 1) : NULL;
+    SortRow sort = {.row = &point,
+                    .thread = lower_index_const(lower, 0),
+                    .n_threads = 1,
+                    .span_log2 = SORT_WHOLE,
+                    .n_chunks = 2};
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     lower_split(lower, units.index, 0, lower->kernel->n_parallel, &point);
     sort_place_orders(lower, &sort, units.index, local);

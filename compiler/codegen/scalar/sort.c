@@ -1,9 +1,16 @@
-/* An order lists the row's elements by index. Runs of 1, 2, 4 .. of them are in order; a level
- * merges pairs of runs from one order to the other. Each element finds its own place: its place in
- * its run, and the number of elements of the other run that come before it, by binary search. Equal
- * elements of the left run come first, so places are distinct and the sort is stable. See sort.h.
+/* An order lists the row's elements. Runs of SORT_RUN elements are put in order in registers. A
+ * level then merges pairs of runs from one order to the other, until one run is left. A merged run
+ * is cut into chunks of consecutive places. A binary search finds how many elements of the left and
+ * of the right run come before a chunk (merge path); two pointers then merge the chunk. Of equal
+ * elements those of the left run come first, so the sort is stable. See sort.h.
+ *
+ * An element of an order is its number in the row, and its key is read through it. On a CPU it is
+ * key and number in one integer instead, if the key has 32 bits (`is_packed`): the key in the upper
+ * half, as an unsigned number that has the order of the sort.
  */
 #include "codegen/scalar/sort.h"
+
+#include <math.h>
 
 int64_t sort_local_elems(const Kernel *kernel, const Variant *variant) {
     int64_t most = variant_row_elems(kernel, variant);
@@ -11,11 +18,23 @@ int64_t sort_local_elems(const Kernel *kernel, const Variant *variant) {
     return most <= SORT_LOCAL ? most : 0;
 }
 
+static const Reduce *reduce_of(const Lower *lower) {
+    return &lower->kernel->reduces.data[0];
+}
+
 static const Store *find_scratch(const Kernel *kernel) {
     const Stage *stage = &kernel->stages.data[0];
     for (uint32_t i = 0; i < stage->stores.n; i++)
         if (stage->stores.data[i].is_scratch) return &stage->stores.data[i];
     return NULL;
+}
+
+static Dtype item_dtype(const Lower *lower) {
+    return sort_item_dtype(lower->kernel, lower->k->target->has->cores);
+}
+
+static LLVMTypeRef item_type(const Lower *lower) {
+    return k_value_type(lower->k, item_dtype(lower), 1);
 }
 
 void sort_place_orders(Lower *lower, SortRow *sort, Val row, Val local) {
@@ -28,107 +47,317 @@ void sort_place_orders(Lower *lower, SortRow *sort, Val row, Val local) {
     Val scratch = lower->pointers[lower_arg(lower, find_scratch(kernel)->buffer)];
     Val first = k_mul(k, row, n);
     if (LLVMTypeOf(first) == k->i32) first = k_sext(k, first, k->i64);
-    sort->orders = k_gep(k, k->i32, scratch, first);
+    sort->orders = k_gep(k, item_type(lower), scratch, first);
     sort->second = k_mul(k, lower_dim(lower, kernel_n_rows(kernel)), n);
 }
 
-static const Reduce *keys_of(const SortRow *sort) {
-    return &sort->row->lower->kernel->reduces.data[0];
+static Lower *lower_of(const SortRow *sort) {
+    return sort->row->lower;
 }
 
+static bool is_packed(const Lower *lower) {
+    return item_dtype(lower) == DT_I64;
+}
+
+/* The number of elements of the row. */
+static Val length(const SortRow *sort) {
+    return lower_extent(lower_of(sort), lower_of(sort)->kernel->first_reduced);
+}
+
+/* The address of the item at a place of an order. */
 static Val place_in(const SortRow *sort, Val order, Val at) {
-    const Codegen *k = sort->row->lower->k;
-    Val place = k_add(k, order, at);
-    if (LLVMTypeOf(place) == k->i32) place = k_sext(k, place, k->i64);
-    return k_gep(k, k->i32, sort->orders, place);
+    const Codegen *k = lower_of(sort)->k;
+    return k_gep(k, item_type(lower_of(sort)), order, k_index_cast(k, at, k->i64));
+}
+
+/* The order that begins `first` (index_type) items after the first one. */
+static Val order_at(const SortRow *sort, Val first) {
+    return place_in(sort, sort->orders, first);
 }
 
 static void barrier(const SortRow *sort) {
-    if (sort->barrier) sort->barrier(sort->row->lower->k);
+    if (sort->barrier) sort->barrier(lower_of(sort)->k);
 }
 
-/* A loop over the thread's elements of the row. */
-static Loop each_element(const SortRow *sort) {
-    Lower *lower = sort->row->lower;
-    Val n = lower_extent(lower, lower->kernel->first_reduced);
-    return loop_begin(lower->k, sort->thread, n, sort->n_threads);
+/* Items: an element on its way from order to order. A packed one is a value alone, another one has
+ * its key as value and its number as index. */
+
+static bool descends(const SortRow *sort) {
+    return reduce_of(lower_of(sort))->combine == PRIM_MAX;
 }
 
-/* The key of element `index` (i32) of the row. */
-static Acc key_at(const SortRow *sort, Val index) {
-    const Lower *lower = sort->row->lower;
+/* An unsigned number of 32 bits that has the order of the keys, and is equal for equal ones. */
+static Val rank_of(const SortRow *sort, Val key) {
+    const Codegen *k = lower_of(sort)->k;
+    Val rank = key;
+    if (dtype_is_float(reduce_of(lower_of(sort))->acc)) {
+        Val is_nan = k_fcmp(k, LLVMRealUNO, key, key);
+        Val is_zero = k_fcmp(k, LLVMRealOEQ, key, LLVMConstNull(LLVMTypeOf(key)));
+        Val bits = k_select(k, is_zero, k_i32(k, 0), k_bitcast(k, key, k->i32));
+        Val sign = k_ashr(k, bits, k_i32(k, 31));
+        rank = k_xor(k, bits, k_lshri(k, sign, 1)); /* as a signed number */
+        rank = k_select(k, is_nan, k_i32(k, INT32_MAX), rank);
+    }
+    return k_xori(k, rank, descends(sort) ? INT32_MAX : INT32_MIN);
+}
+
+/* The item of element `index` (i32) of the row. */
+static Acc item_of(const SortRow *sort, Val index) {
+    const Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
     Point point = point_inside(sort->row);
-    point.axis[lower->kernel->first_reduced] = k_index_cast(lower->k, index, lower->index_type);
-    return acc_element(&point, keys_of(sort));
+    point.axis[lower->kernel->first_reduced] = k_index_cast(k, index, lower->index_type);
+    Acc item = acc_element(&point, reduce_of(lower));
+    item.index = index;
+    if (!is_packed(lower)) return item;
+    Val rank = k_zext(k, rank_of(sort, item.value), k->i64);
+    return (Acc){k_or(k, k_shli(k, rank, 32), k_zext(k, index, k->i64)), NULL};
 }
 
-/* Whether key `a` comes before key `b`, whatever their places. */
-static Val comes_before(const SortRow *sort, Acc a, Acc b) {
-    Reduce ranks = *keys_of(sort);
-    bool descends = ranks.combine == PRIM_MAX;
+/* An item that no item comes behind. */
+static Acc item_last(const SortRow *sort) {
+    const Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
+    const Reduce *reduce = reduce_of(lower);
+    if (is_packed(lower)) return (Acc){k_i64(k, -1), NULL};
+    Acc last = acc_identity(lower, reduce, 1);
+    if (dtype_is_float(reduce->acc) && !descends(sort))
+        last.value = LLVMConstReal(LLVMTypeOf(last.value), NAN);
+    last.index = k_i32(k, INT32_MAX);
+    return last;
+}
+
+static Acc item_load(const SortRow *sort, Val order, Val at) {
+    const Lower *lower = lower_of(sort);
+    Val item = k_load(lower->k, item_type(lower), place_in(sort, order, at));
+    return is_packed(lower) ? (Acc){item, NULL} : item_of(sort, item);
+}
+
+static void item_store(const SortRow *sort, Val order, Val at, Acc item) {
+    Val value = is_packed(lower_of(sort)) ? item.value : item.index;
+    k_store(lower_of(sort)->k, value, place_in(sort, order, at));
+}
+
+/* Whether the key of `b` comes before that of `a`. */
+static Val key_is_ahead(const SortRow *sort, Acc a, Acc b) {
+    const Lower *lower = lower_of(sort);
+    if (is_packed(lower)) return k_ult(lower->k, b.value, a.value);
+    Reduce ranks = *reduce_of(lower);
     ranks.combine = PRIM_MAX; /* a NaN first, then the greater */
-    return acc_is_ahead(sort->row->lower, &ranks, descends ? b : a, descends ? a : b);
+    return descends(sort) ? acc_is_ahead(lower, &ranks, a, b) : acc_is_ahead(lower, &ranks, b, a);
 }
 
-/* A level: the orders that it reads and writes, and the length of the runs that are in order. */
+/* Whether `b` comes before `a`; of equal keys the lower number comes first. */
+static Val item_is_ahead(const SortRow *sort, Acc a, Acc b) {
+    const Codegen *k = lower_of(sort)->k;
+    Val is_ahead = key_is_ahead(sort, a, b);
+    if (is_packed(lower_of(sort))) return is_ahead;
+    Val is_lower = k_slt(k, b.index, a.index), is_behind = key_is_ahead(sort, b, a);
+    return k_or(k, is_ahead, k_and(k, is_lower, k_not(k, is_behind)));
+}
+
+/* Runs. */
+
+/* Puts the elements from `first` (index_type) in order, up to SORT_RUN or the end of the row: a
+ * network that exchanges neighbours, so that equal ones keep their order. */
+static void sort_run(const SortRow *sort, Val first, uint32_t n) {
+    const Codegen *k = lower_of(sort)->k;
+    Val rest = k_sub(k, length(sort), first), exists[SORT_RUN];
+    Acc items[SORT_RUN];
+    for (uint32_t i = 0; i < n; i++) {
+        exists[i] = i ? k_slt(k, lower_index_const(lower_of(sort), i), rest) : NULL;
+        Val at = k_offset(k, first, i);
+        if (i) at = k_select(k, exists[i], at, first);
+        items[i] = item_of(sort, k_index_cast(k, at, k->i32));
+        if (i) items[i] = acc_select(lower_of(sort), exists[i], items[i], item_last(sort));
+    }
+    for (uint32_t round = 0; round < n; round++)
+        for (uint32_t i = round % 2; i + 1 < n; i += 2) {
+            Val swaps = key_is_ahead(sort, items[i], items[i + 1]);
+            Acc low = acc_select(lower_of(sort), swaps, items[i + 1], items[i]);
+            items[i + 1] = acc_select(lower_of(sort), swaps, items[i], items[i + 1]);
+            items[i] = low;
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        If is_in = if_begin(k, exists[i]);
+        item_store(sort, sort->orders, k_offset(k, first, i), items[i]);
+        if_end(k, &is_in);
+    }
+}
+
+/* The number of parts of 2^`shift` elements of the row, the last of which may be shorter. */
+static Val count_parts(const SortRow *sort, Val shift) {
+    const Codegen *k = lower_of(sort)->k;
+    return k_addi(k, k_ashr(k, k_subi(k, length(sort), 1), shift), 1);
+}
+
+static void sort_runs(const SortRow *sort) {
+    Lower *lower = lower_of(sort);
+    int64_t most = variant_row_elems(lower->kernel, lower->variant);
+    uint32_t n = most >= SORT_RUN ? SORT_RUN : most > 1 ? (uint32_t)most : 1;
+    Val shift = lower_index_const(lower, SORT_RUN_LOG2);
+    Loop runs = loop_begin(lower->k, sort->thread, count_parts(sort, shift), sort->n_threads);
+    sort_run(sort, k_shl(lower->k, runs.index, shift), n);
+    loop_end(lower->k, &runs);
+    barrier(sort);
+}
+
+/* Merges. */
+
+/* A level: the orders that it reads and writes, and the runs that are in order. */
 typedef struct Level {
-    Val number, from, to, run; /* index_type; run is 2^number */
+    Val from, to; /* pointers */
+    Val run_log2; /* index_type: the length of the runs, 2^run_log2 */
 } Level;
 
-/* The number of elements of the order in [low, high) that come before `key`; `is_left`: the key is
- * one of the run to their left, and equal elements come after it. */
-static Val count_before(const SortRow *sort, const Level *level, Acc key, Val is_left, Val low,
-                        Val high) {
-    Lower *lower = sort->row->lower;
-    const Codegen *k = lower->k;
-    Val bounds[2] = {low, high};
-    Val last = k_subi(k, lower_extent(lower, lower->kernel->first_reduced), 1);
-    Loop loop = loop_over(k, k_addi(k, level->number, 1), 1);
-    loop_carry(k, &loop, bounds, 2);
-    Val is_open = k_slt(k, bounds[0], bounds[1]);
-    Val middle = k_udivi(k, k_add(k, bounds[0], bounds[1]), 2);
-    Val at = k_select(k, k_slt(k, last, middle), last, middle);
-    Acc other = key_at(sort, k_load(k, k->i32, place_in(sort, level->from, at)));
-    Val is_before = comes_before(sort, other, key);
-    Val is_not_after = k_not(k, comes_before(sort, key, other));
-    Val counts = k_select(k, is_left, is_before, is_not_after);
-    Val rises = k_and(k, is_open, counts), falls = k_and(k, is_open, k_not(k, counts));
-    bounds[0] = k_select(k, rises, k_addi(k, middle, 1), bounds[0]);
-    bounds[1] = k_select(k, falls, middle, bounds[1]);
-    loop_end(k, &loop);
-    return k_sub(k, bounds[0], low);
-}
+/* Two neighbouring runs: the places where they begin, and where the right one ends. Equal places: a
+ * run has no elements. */
+typedef struct Pair {
+    Val left, right, end;
+} Pair;
 
-static Val at_most(const Codegen *k, Val a, Val b) {
+/* A chunk of a merge: the next place to write, the next places to read, and their items. */
+typedef struct Chunk {
+    Val to, left, right;
+    Acc a, b;
+} Chunk;
+
+static Val least(const Codegen *k, Val a, Val b) {
     return k_select(k, k_slt(k, a, b), a, b);
 }
 
-/* Puts the element at `at` of the order to its place in the merged run. */
-static void merge_one(const SortRow *sort, const Level *level, Val at) {
-    Lower *lower = sort->row->lower;
+static Val greatest(const Codegen *k, Val a, Val b) {
+    return k_select(k, k_slt(k, a, b), b, a);
+}
+
+/* The item at a place of a run that ends at `end`, where the last item stands. A packed one is read
+ * there too: the memory has one item more. */
+static Acc item_before(const SortRow *sort, const Level *level, Val at, Val end) {
+    Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
-    Val n = lower_extent(lower, lower->kernel->first_reduced);
-    Val begin = k_sub(k, at, k_and(k, at, k_subi(k, level->run, 1)));
-    Val is_left = k_eqi(k, k_and(k, at, level->run), 0);
-    Val before = k_sub(k, begin, level->run), behind = k_add(k, begin, level->run);
-    Val other = k_select(k, is_left, behind, before);
-    Val low = at_most(k, other, n), high = at_most(k, k_add(k, other, level->run), n);
-    Val index = k_load(k, k->i32, place_in(sort, level->from, at));
-    Val count = count_before(sort, level, key_at(sort, index), is_left, low, high);
-    Val first = k_select(k, is_left, at, k_sub(k, at, level->run));
-    k_store(k, index, place_in(sort, level->to, k_add(k, first, count)));
+    Val last = k_index_cast(k, k_subi(k, length(sort), 1), LLVMTypeOf(at));
+    Acc item = item_load(sort, level->from, is_packed(lower) ? at : least(k, at, last));
+    return acc_select(lower, k_slt(k, at, end), item, item_last(sort));
+}
+
+/* Sets where the chunk reads: how many elements of the left run are among the first `n` of the
+ * merged run, by binary search. */
+static void find_chunk(const SortRow *sort, const Level *level, const Pair *pair, Val n,
+                       Chunk *chunk) {
+    const Codegen *k = lower_of(sort)->k;
+    Val n_left = k_sub(k, pair->right, pair->left), n_right = k_sub(k, pair->end, pair->right);
+    Val zero = k_int(LLVMTypeOf(n), 0);
+    Val bounds[2] = {greatest(k, zero, k_sub(k, n, n_right)), least(k, n, n_left)};
+    Loop steps = loop_over(k, k_addi(k, level->run_log2, 1), 1);
+    loop_carry(k, &steps, bounds, 2);
+    Val middle = k_lshri(k, k_add(k, bounds[0], bounds[1]), 1);
+    Val other = k_subi(k, k_sub(k, k_add(k, pair->right, n), middle), 1);
+    Acc left = item_before(sort, level, k_add(k, pair->left, middle), pair->right);
+    Acc right = item_before(sort, level, greatest(k, other, pair->right), pair->end);
+    Val is_open = k_slt(k, bounds[0], bounds[1]);
+    Val is_later = item_is_ahead(sort, left, right);
+    Val falls = k_and(k, is_open, is_later), rises = k_and(k, is_open, k_not(k, is_later));
+    bounds[0] = k_select(k, rises, k_addi(k, middle, 1), bounds[0]);
+    bounds[1] = k_select(k, falls, middle, bounds[1]);
+    loop_end(k, &steps);
+    chunk->left = k_add(k, pair->left, bounds[0]);
+    chunk->right = k_add(k, pair->right, k_sub(k, n, bounds[0]));
+}
+
+/* Reads the item behind the one that was written, which was that of the right run if `takes`. A CPU
+ * reads both runs: a load costs less than the choice of an address. */
+static void read_chunk(const SortRow *sort, const Level *level, const Pair *pair, Val takes,
+                       Chunk *chunk) {
+    const Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
+    LLVMTypeRef type = LLVMTypeOf(chunk->left);
+    chunk->right = k_add(k, chunk->right, k_zext(k, takes, type));
+    chunk->left = k_add(k, chunk->left, k_zext(k, k_not(k, takes), type));
+    if (k->target->has->cores) {
+        chunk->a = item_before(sort, level, chunk->left, pair->right);
+        chunk->b = item_before(sort, level, chunk->right, pair->end);
+        return;
+    }
+    Val at = k_select(k, takes, chunk->right, chunk->left);
+    Acc item = item_before(sort, level, at, k_select(k, takes, pair->end, pair->right));
+    chunk->a = acc_select(lower, takes, chunk->a, item);
+    chunk->b = acc_select(lower, takes, item, chunk->b);
+}
+
+/* Merges `n` places of the pair, from place `first` of the merged run on. */
+static void merge_span(const SortRow *sort, const Level *level, const Pair *pair, Val first,
+                       Val n) {
+    const Codegen *k = lower_of(sort)->k;
+    Chunk chunks[SORT_MAX_CHUNKS];
+    uint32_t n_chunks = sort->n_chunks;
+    Val steps = k_udivi(k, k_addi(k, n, n_chunks - 1), n_chunks);
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        Chunk *chunk = &chunks[i];
+        Val at = least(k, k_mul(k, k_int(LLVMTypeOf(n), i), steps), k_sub(k, n, steps));
+        at = k_add(k, first, at); /* the last chunks may overlap */
+        chunk->to = k_add(k, pair->left, at);
+        if (i || sort->span_log2 != SORT_WHOLE)
+            find_chunk(sort, level, pair, at, chunk);
+        else
+            chunk->left = pair->left, chunk->right = pair->right;
+        chunk->a = item_before(sort, level, chunk->left, pair->right);
+        chunk->b = item_before(sort, level, chunk->right, pair->end);
+    }
+    Loop loop = loop_over(k, steps, 1);
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        loop_carry(k, &loop, &chunks[i].left, 1);
+        loop_carry(k, &loop, &chunks[i].right, 1);
+        acc_loop_carry(k, &loop, &chunks[i].a, 1);
+        acc_loop_carry(k, &loop, &chunks[i].b, 1);
+    }
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        Val takes = item_is_ahead(sort, chunks[i].a, chunks[i].b);
+        item_store(sort, level->to, k_add(k, chunks[i].to, loop.index),
+                   acc_select(lower_of(sort), takes, chunks[i].b, chunks[i].a));
+        read_chunk(sort, level, pair, takes, &chunks[i]);
+    }
+    loop_end(k, &loop);
+}
+
+/* An index as code computes with it in loops: of 64 bits on a CPU, which has no others in
+ * addresses. */
+static Val widen(const SortRow *sort, Val index) {
+    const Codegen *k = lower_of(sort)->k;
+    return k->target->has->cores ? k_index_cast(k, index, k->i64) : index;
+}
+
+static void merge_level(const SortRow *sort, const Level *level) {
+    Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
+    Val merged_log2 = k_addi(k, level->run_log2, 1), shift = merged_log2;
+    if (sort->span_log2 != SORT_WHOLE)
+        shift = least(k, lower_index_const(lower, sort->span_log2), merged_log2);
+    Loop spans = loop_begin(k, sort->thread, count_parts(sort, shift), sort->n_threads);
+    Val at = k_shl(k, spans.index, shift);
+    Val left = k_shl(k, k_lshr(k, at, merged_log2), merged_log2);
+    Val one = lower_index_const(lower, 1), run = k_shl(k, one, level->run_log2);
+    Val rest = k_sub(k, length(sort), left), n_left = least(k, run, rest);
+    Val n_right = least(k, run, k_sub(k, rest, n_left));
+    Pair pair = {.left = widen(sort, left), .right = widen(sort, k_add(k, left, n_left))};
+    pair.end = k_add(k, pair.right, widen(sort, n_right));
+    Val first = widen(sort, k_sub(k, at, left));
+    Val behind = k_sub(k, k_sub(k, pair.end, pair.left), first);
+    Val n = behind;
+    if (sort->span_log2 != SORT_WHOLE) n = least(k, behind, k_shl(k, one, shift));
+    merge_span(sort, level, &pair, first, n);
+    loop_end(k, &spans);
+    barrier(sort);
 }
 
 /* The number of levels: the runs of the last one are half of a row, or more. */
 static Val count_levels(const SortRow *sort) {
-    Lower *lower = sort->row->lower;
+    Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
-    Val n = lower_extent(lower, lower->kernel->first_reduced);
     Val levels = lower_index_const(lower, 0);
     int64_t most = variant_row_elems(lower->kernel, lower->variant);
     if (!lower->variant->sched.is_wide && most > INT32_MAX) most = INT32_MAX;
-    for (int64_t run = 1; run < most; run *= 2) {
-        Val is_shorter = k_slt(k, lower_index_const(lower, run), n);
+    for (int64_t run = SORT_RUN; run < most; run *= 2) {
+        Val is_shorter = k_slt(k, lower_index_const(lower, run), length(sort));
         levels = k_add(k, levels, k_zext(k, is_shorter, lower->index_type));
     }
     return levels;
@@ -136,44 +365,37 @@ static Val count_levels(const SortRow *sort) {
 
 /* Merges runs until the row is one; returns where its order is. */
 static Val merge_all(const SortRow *sort) {
-    Lower *lower = sort->row->lower;
+    Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
-    Val carried[2] = {lower_index_const(lower, 0), lower_index_const(lower, 1)};
+    Val from = lower_index_const(lower, 0);
     Loop levels = loop_over(k, count_levels(sort), 1);
-    loop_carry(k, &levels, carried, 2);
-    Level level = {.number = levels.index, .from = carried[0], .run = carried[1]};
-    level.to = k_sub(k, sort->second, level.from);
-    Loop elements = each_element(sort);
-    merge_one(sort, &level, elements.index);
-    loop_end(k, &elements);
-    barrier(sort);
-    carried[0] = level.to;
-    carried[1] = k_add(k, level.run, level.run);
+    loop_carry(k, &levels, &from, 1);
+    Val to = k_sub(k, sort->second, from);
+    Level level = {.from = order_at(sort, from),
+                   .to = order_at(sort, to),
+                   .run_log2 = k_addi(k, levels.index, SORT_RUN_LOG2)};
+    merge_level(sort, &level);
+    from = to;
     loop_end(k, &levels);
-    return carried[0];
+    return order_at(sort, from);
 }
 
 static void store_results(const SortRow *sort, Val order) {
-    const Lower *lower = sort->row->lower;
+    const Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Stage *stage = &kernel->stages.data[0];
-    Loop elements = each_element(sort);
+    Loop elements = loop_begin(k, sort->thread, length(sort), sort->n_threads);
     Point point = point_inside(sort->row);
     point.axis[kernel->first_reduced] = elements.index;
-    point.results[0] = k_load(lower->k, lower->k->i32, place_in(sort, order, elements.index));
+    Val item = k_load(k, item_type(lower), place_in(sort, order, elements.index));
+    point.results[0] = is_packed(lower) ? k_trunc(k, item, k->i32) : item;
     for (uint32_t i = 0; i < stage->stores.n; i++)
         if (!stage->stores.data[i].is_scratch) point_store(&point, &stage->stores.data[i]);
-    loop_end(lower->k, &elements);
+    loop_end(k, &elements);
 }
 
 void sort_row(const SortRow *sort) {
-    const Lower *lower = sort->row->lower;
-    const Codegen *k = lower->k;
-    Val first = lower_index_const(lower, 0);
-    Loop elements = each_element(sort);
-    Val index = k_index_cast(k, elements.index, k->i32);
-    k_store(k, index, place_in(sort, first, elements.index));
-    loop_end(k, &elements);
-    barrier(sort);
+    sort_runs(sort);
     store_results(sort, merge_all(sort));
 }

@@ -3,14 +3,21 @@
 #define FUSEC_CODEGEN_SCALAR_SORT_H
 
 #include "codegen/scalar/acc.h"
-#include "lowering/order.h"
+#include "template/sort.h"
+
+/* The places of a merged run that a thread merges at once, as a power of two; SORT_WHOLE: all. */
+enum { SORT_WHOLE = 0 };
+/* Most chunks into which it cuts these places, to merge them side by side. */
+enum { SORT_MAX_CHUNKS = 2 };
 
 typedef struct SortRow {
     Point *row; /* sets all axes but the sorted one */
-    Val orders; /* pointer: memory for two orders of the row, i32 */
+    Val orders; /* pointer: memory for two orders of the row, of sort_item_dtype */
     Val second; /* index_type: elements from the first order to the second */
     Val thread; /* index_type: the thread's number among the threads of the row */
     int64_t n_threads;
+    uint32_t span_log2; /* or SORT_WHOLE */
+    uint32_t n_chunks;
     void (*barrier)(const Codegen *k); /* of these threads; NULL: there is one */
 } SortRow;
 

@@ -2,6 +2,7 @@
 #include "cost/count/prims.h"
 #include "cost/kernel/template.h"
 #include "machine/tuning.h"
+#include "template/sort.h"
 
 #include <math.h>
 
@@ -13,30 +14,39 @@ static uint32_t sort_bytes(Arena *arena, const Kernel *kernel, const Variant *va
 }
 
 /* The primitives that compute a key from what is loaded. */
-static double key_prims(const Coster *c, const Pricing *p, const bool *live) {
+static double key_prims(const Coster *c, const Pricing *p) {
+    ScalarId key = p->kernel->reduces.data[0].value;
+    const bool *needed = kernel_needed_scalars(c->arena, p->kernel, &key, 1);
     double prims = 0;
     for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
-        if (live[id] && scalar_get(p->kernel->scalars, id)->kind != SCALAR_LOAD)
+        if (needed[id] && scalar_get(p->kernel->scalars, id)->kind != SCALAR_LOAD)
             prims += scalar_prims(c->card, p->kernel, id, p->variant->sched.lanes);
     return prims;
 }
 
-/* Each level has one step more of search than the one before. Each step computes a key. */
-static double n_steps(const Pricing *p) {
-    double levels = ceil(log2(fmax(p->reduced, 1)));
-    return p->rows * p->reduced * levels * (levels + 1) / 2;
+/* Comparisons of all rows: in the network that makes the first runs, and in each level one for each
+ * place and those of a binary search for each chunk of `span` places. */
+static double n_steps(const Pricing *p, double span) {
+    double steps = (SORT_RUN - 1) / 2.0;
+    for (double run = SORT_RUN; run < p->reduced; run *= 2)
+        steps += 1 + (log2(run) + 1) / fmin(span, 2 * run);
+    return p->rows * p->reduced * steps;
 }
 
+/* A GPU's thread computes a key in each step. */
 static void count(const Coster *c, Pricing *p, bool *const *live) {
     cost_loops.count(c, p, live);
-    p->cost->n_prims += n_steps(p) * (COST_SORT_PRIMS + key_prims(c, p, live[0]));
+    double span = ldexp(1, (int)sort_span_log2(variant_row_elems(p->kernel, p->variant)));
+    p->cost->n_prims += n_steps(p, span) * (COST_SORT_PRIMS + key_prims(c, p));
 }
 
-/* A CPU searches for one element after the other. */
+/* A CPU's thread merges whole runs. Keys beside their numbers are computed once. */
 static void count_on_cores(const Coster *c, Pricing *p, bool *const *live) {
     cost_loops.count(c, p, live);
-    double search = COST_CPU_SEARCH_CLOCKS * c->card->lanes;
-    p->cost->n_prims += n_steps(p) * (search + key_prims(c, p, live[0]));
+    bool has_keys = sort_item_dtype(p->kernel, true) != sort_item_dtype(p->kernel, false);
+    double clocks = has_keys ? COST_CPU_SORT_CLOCKS : COST_CPU_SORT_KEY_CLOCKS;
+    double keys = has_keys ? 0 : key_prims(c, p);
+    p->cost->n_prims += n_steps(p, INFINITY) * (clocks * c->card->lanes + keys);
 }
 
 static double sort_registers(const ThreadUse *use) {

@@ -1,0 +1,29 @@
+/* Facts about sorts that fusion, schedules, prices and code share (codegen/scalar/sort.h). */
+#ifndef FUSEC_TEMPLATE_SORT_H
+#define FUSEC_TEMPLATE_SORT_H
+
+#include "plan/kernel.h"
+
+/* Elements of a row up to which a sort keeps its orders in shared memory or on the stack. */
+enum { SORT_LOCAL = 4096 };
+
+/* Elements of the runs with which a sort begins. They are put in order in registers. */
+enum { SORT_RUN_LOG2 = 3, SORT_RUN = 1 << SORT_RUN_LOG2 };
+
+/* The dtype of an element of a sort's order: its number, and on a CPU (`has_cores`) also its key if
+ * that is computed in 32 bits. */
+static inline Dtype sort_item_dtype(const Kernel *kernel, bool has_cores) {
+    bool is_short = dtype_bytes(kernel->reduces.data[0].acc) == sizeof(int32_t);
+    return has_cores && is_short ? DT_I64 : DT_I32;
+}
+
+/* The consecutive places of a merged run that a GPU's thread merges, as a power of two, for rows of
+ * up to `most` elements: as many as the steps of the search that finds its begin, or more. */
+static inline uint32_t sort_span_log2(int64_t most) {
+    uint32_t n_steps = 1, span_log2 = SORT_RUN_LOG2;
+    while (n_steps < 31 && most >> n_steps) n_steps++;
+    while (1u << span_log2 < n_steps) span_log2++;
+    return span_log2;
+}
+
+#endif
