@@ -107,10 +107,15 @@ static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
     return false;
 }
 
+/* Whether some group computes the value and none stores it. */
+static bool is_unstored(const Grouper *p, NodeId id, const uint32_t *makers) {
+    return p->g->group_of[id] == GROUP_NONE && makers[id] > 0 &&
+           !node_has(p->flags, id, GROUPING_INSIDE);
+}
+
 static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
     OpClass cls = graph_class(p->graph, id);
-    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
-           makers[id] > 0 && !node_has(p->flags, id, GROUPING_INSIDE);
+    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && is_unstored(p, id, makers);
 }
 
 /* A GEMM reads its operands repeatedly, so an operand is worth storing at any cost. */
@@ -123,15 +128,28 @@ static bool store_operands(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-/* A sort reads its keys again and again, and segments search their numbers. */
+/* The gather by the order of a sort that views of one argument move; NODE_NONE: it is none. */
+static NodeId find_ordered(const Graph *graph, NodeId id) {
+    while (graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1)
+        id = graph_node(graph, id)->args[0];
+    const Node *node = graph_node(graph, id);
+    bool is_gather = graph_class(graph, id) == CLASS_VIEW && node->n_args == 2;
+    return is_gather && graph_class(graph, node->args[1]) == CLASS_SORT ? id : NODE_NONE;
+}
+
+/* A sort reads its keys again and again, and segments search their numbers. The sort can store
+ * numbers in its order, so that a step of the search reads one place. */
 static bool store_keys(Grouper *p, const uint32_t *makers) {
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         OpClass cls = graph_class(p->graph, id);
         if (cls != CLASS_SORT && cls != CLASS_SEGMENT) continue;
         NodeId keys = graph_node(p->graph, id)->args[cls == CLASS_SEGMENT];
-        bool is_read =
-            is_inlined(p, keys, makers) && !decisions_ask(p->decisions, keys, DIRECTIVE_RECOMPUTE);
+        NodeId ordered = cls == CLASS_SEGMENT ? find_ordered(p->graph, keys) : NODE_NONE;
+        bool is_ordered = ordered != NODE_NONE && is_unstored(p, ordered, makers);
+        if (is_ordered) keys = ordered;
+        bool is_read = (is_ordered || is_inlined(p, keys, makers)) &&
+                       !decisions_ask(p->decisions, keys, DIRECTIVE_RECOMPUTE);
         if (is_read) changed = group_want_stored(p, keys, REASON_COSTLY) || changed;
     }
     return changed;

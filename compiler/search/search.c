@@ -102,6 +102,16 @@ static bool joined_own_kernel(const Region *region, Decisions *decisions) {
     return changes;
 }
 
+/* The sorts alone: they store their orders one by one, and maps read them in vectors. */
+static bool sorts_own_kernel(const Region *region, Decisions *decisions) {
+    const Graph *graph = region->subgraph.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (graph_class(graph, id) == CLASS_SORT)
+            changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
+    return changes;
+}
+
 static bool all_own_kernels(const Region *region, Decisions *decisions) {
     const Graph *graph = region->subgraph.graph;
     bool changes = false;
@@ -122,10 +132,10 @@ static bool store_outer_views(const Region *region, Decisions *decisions) {
 }
 
 static Candidate *const candidates[] = {
-    recompute_operands, compute_left,    compute_right,     store_left,
-    store_right,        store_operands,  store_joined,      transposed_own_kernel,
-    slice_gemms,        rows_unmerged,   split_reductions,  store_pieces,
-    store_outer_views,  store_broadcast, joined_own_kernel, all_own_kernels};
+    recompute_operands, compute_left,   compute_right,         store_left,      store_right,
+    store_operands,     store_joined,   transposed_own_kernel, slice_gemms,     rows_unmerged,
+    split_reductions,   store_pieces,   store_outer_views,     store_broadcast, sorts_own_kernel,
+    joined_own_kernel,  all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
