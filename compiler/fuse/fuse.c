@@ -329,23 +329,23 @@ static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *wh
     return why->reason != REASON_NONE;
 }
 
-/* Gives a sort memory for two orders of each row, unless all rows are short (SORT_LOCAL).
- * To the plan it is one more store of the kernel. Code may read one item behind the
- * orders. */
+/* Gives a sort memory for two orders of each row, unless all rows are short (SORT_LOCAL). To the
+ * plan it is one more store of the kernel. Code may read one item behind the orders. */
 static void add_scratch(Fuser *f, Kernel *kernel) {
+    DimTab *dims = f->graph->dims;
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    DimId rows = kernel_n_rows(kernel), row = kernel_n_reduced(kernel);
-    if (dim_hi(f->graph->dims, row) <= SORT_LOCAL) return;
-    DimId elems =
-        dim_mul(f->graph->dims, dim_const(f->graph->dims, 2), dim_mul(f->graph->dims, rows, row));
-    Shape shape = {.rank = 1,
-                   .dims = {dim_add(f->graph->dims, elems, dim_const(f->graph->dims, 1))}};
+    DimId row = kernel_n_reduced(kernel);
+    if (dim_hi(dims, row) <= SORT_LOCAL) return;
+    uint32_t n_bytes = sort_item_bytes(kernel, f->has_cores);
+    Dtype dtype = f->has_cores ? DT_I64 : DT_I32;
+    DimId orders = dim_mul_const(dims, dim_mul(dims, kernel_n_rows(kernel), row), 2);
+    DimId items = dim_add(dims, orders, dim_const(dims, 1));
+    Shape shape = {.rank = 1, .dims = {dim_mul_const(dims, items, n_bytes / dtype_bytes(dtype))}};
     NodeId node = kernel->reduces.data[0].node;
-    Dtype item = sort_item_dtype(kernel, f->has_cores);
     ScalarId number = scalar_stage(kernel->scalars, DT_I32, 0, (2u << kernel->n_parallel) - 1);
-    Store store = {.buffer = plan_add_temp(f->arena, f->plan, node, item, shape),
+    Store store = {.buffer = plan_add_temp(f->arena, f->plan, node, dtype, shape),
                    .address = index_row_major(tab, kernel->n_parallel + 1),
-                   .value = scalar_cvt(kernel->scalars, number, item),
+                   .value = scalar_cvt(kernel->scalars, number, dtype),
                    .node = node,
                    .is_scratch = true};
     vec_push(f->arena, &kernel->stages.data[0].stores, store);

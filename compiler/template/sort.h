@@ -10,11 +10,11 @@ enum { SORT_LOCAL = 4096 };
 /* Elements of the runs with which a sort begins. They are put in order in registers. */
 enum { SORT_RUN_LOG2 = 3, SORT_RUN = 1 << SORT_RUN_LOG2 };
 
-/* The dtype of an element of a sort's order: its number, and on a CPU (`has_cores`) also its key if
- * that is computed in 32 bits. */
-static inline Dtype sort_item_dtype(const Kernel *kernel, bool has_cores) {
-    bool is_short = dtype_bytes(kernel->reduces.data[0].acc) == sizeof(int32_t);
-    return has_cores && is_short ? DT_I64 : DT_I32;
+/* The bytes of an element of a sort's order: a number of 32 bits, or on a CPU (`has_cores`) an
+ * integer that holds the key and the number. */
+static inline uint32_t sort_item_bytes(const Kernel *kernel, bool has_cores) {
+    uint32_t key_bytes = dtype_bytes(kernel->reduces.data[0].acc);
+    return has_cores ? 2 * key_bytes : (uint32_t)sizeof(int32_t);
 }
 
 /* The consecutive places of a merged run that a GPU's thread merges, as a power of two, for rows of

@@ -92,7 +92,7 @@ Test(sort, cpu, .timeout = 60) {
     }
 }
 
-/* Keys of 64 bits are read through their numbers; those of 16 bits are compared as f32. */
+/* Items of 128 bits hold keys of 64 bits; keys of 16 bits are compared as f32. */
 Test(sort, cpu_dtypes, .timeout = 60) {
     static const char *const keys_of[] = {"cast(x, f64)", "cast(x, f16)"};
     for (size_t i = 0; i < sizeof keys_of / sizeof *keys_of; i++) {

@@ -6,8 +6,8 @@ void emit_cpu_sort(Lower *lower) {
     const Codegen *k = lower->k;
     Point point = point_new(lower, 1);
     int64_t n_local = sort_local_elems(lower->kernel, lower->variant);
-    Dtype item = sort_item_dtype(lower->kernel, true);
-    Val local = n_local ? cpu_memory_new(lower, item, 2 * n_local + 1) : NULL;
+    uint32_t n_words = sort_item_bytes(lower->kernel, true) / dtype_bytes(DT_I64);
+    Val local = n_local ? cpu_memory_new(lower, DT_I64, n_words * (2 * n_local + 1)) : NULL;
     SortRow sort = {.row = &point,
                     .thread = lower_index_const(lower, 0),
                     .n_threads = 1,

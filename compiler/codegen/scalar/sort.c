@@ -4,9 +4,10 @@
  * of the right run come before a chunk (merge path); two pointers then merge the chunk. Of equal
  * elements those of the left run come first, so the sort is stable. See sort.h.
  *
- * An element of an order is its number in the row, and its key is read through it. On a CPU it is
- * key and number in one integer instead, if the key has 32 bits (`is_packed`): the key in the upper
- * half, as an unsigned number that has the order of the sort.
+ * On a GPU an element of an order is its number in the row, and its key is read through it. On a
+ * CPU
+ * (`is_packed`) it is an integer of twice the key's bits: the key in the upper half, as an unsigned
+ * number that has the order of the sort, and the number in the lower one.
  */
 #include "codegen/scalar/sort.h"
 
@@ -29,12 +30,13 @@ static const Store *find_scratch(const Kernel *kernel) {
     return NULL;
 }
 
-static Dtype item_dtype(const Lower *lower) {
-    return sort_item_dtype(lower->kernel, lower->k->target->has->cores);
+static bool is_packed(const Lower *lower) {
+    return lower->k->target->has->cores;
 }
 
 static LLVMTypeRef item_type(const Lower *lower) {
-    return k_value_type(lower->k, item_dtype(lower), 1);
+    uint32_t n_bytes = sort_item_bytes(lower->kernel, is_packed(lower));
+    return LLVMIntTypeInContext(lower->k->context, 8 * n_bytes);
 }
 
 void sort_place_orders(Lower *lower, SortRow *sort, Val row, Val local) {
@@ -53,10 +55,6 @@ void sort_place_orders(Lower *lower, SortRow *sort, Val row, Val local) {
 
 static Lower *lower_of(const SortRow *sort) {
     return sort->row->lower;
-}
-
-static bool is_packed(const Lower *lower) {
-    return item_dtype(lower) == DT_I64;
 }
 
 /* The number of elements of the row. */
@@ -86,19 +84,22 @@ static bool descends(const SortRow *sort) {
     return reduce_of(lower_of(sort))->combine == PRIM_MAX;
 }
 
-/* An unsigned number of 32 bits that has the order of the keys, and is equal for equal ones. */
+/* An unsigned number that has the order of the keys, and is equal for equal ones. */
 static Val rank_of(const SortRow *sort, Val key) {
     const Codegen *k = lower_of(sort)->k;
+    uint32_t n_bits = 8 * dtype_bytes(reduce_of(lower_of(sort))->acc);
+    LLVMTypeRef type = LLVMIntTypeInContext(k->context, n_bits);
+    int64_t most = n_bits == 64 ? INT64_MAX : INT32_MAX;
     Val rank = key;
     if (dtype_is_float(reduce_of(lower_of(sort))->acc)) {
         Val is_nan = k_fcmp(k, LLVMRealUNO, key, key);
         Val is_zero = k_fcmp(k, LLVMRealOEQ, key, LLVMConstNull(LLVMTypeOf(key)));
-        Val bits = k_select(k, is_zero, k_i32(k, 0), k_bitcast(k, key, k->i32));
-        Val sign = k_ashr(k, bits, k_i32(k, 31));
+        Val bits = k_select(k, is_zero, k_int(type, 0), k_bitcast(k, key, type));
+        Val sign = k_ashr(k, bits, k_int(type, n_bits - 1));
         rank = k_xor(k, bits, k_lshri(k, sign, 1)); /* as a signed number */
-        rank = k_select(k, is_nan, k_i32(k, INT32_MAX), rank);
+        rank = k_select(k, is_nan, k_int(type, most), rank);
     }
-    return k_xori(k, rank, descends(sort) ? INT32_MAX : INT32_MIN);
+    return k_xori(k, rank, descends(sort) ? most : -most - 1);
 }
 
 /* The item of element `index` (i32) of the row. */
@@ -110,8 +111,10 @@ static Acc item_of(const SortRow *sort, Val index) {
     Acc item = acc_element(&point, reduce_of(lower));
     item.index = index;
     if (!is_packed(lower)) return item;
-    Val rank = k_zext(k, rank_of(sort, item.value), k->i64);
-    return (Acc){k_or(k, k_shli(k, rank, 32), k_zext(k, index, k->i64)), NULL};
+    LLVMTypeRef type = item_type(lower);
+    Val rank = k_zext(k, rank_of(sort, item.value), type);
+    uint32_t shift = 8 * dtype_bytes(reduce_of(lower)->acc);
+    return (Acc){k_or(k, k_shli(k, rank, shift), k_zext(k, index, type)), NULL};
 }
 
 /* An item that no item comes behind. */
@@ -119,7 +122,7 @@ static Acc item_last(const SortRow *sort) {
     const Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
     const Reduce *reduce = reduce_of(lower);
-    if (is_packed(lower)) return (Acc){k_i64(k, -1), NULL};
+    if (is_packed(lower)) return (Acc){k_int(item_type(lower), -1), NULL};
     Acc last = acc_identity(lower, reduce, 1);
     if (dtype_is_float(reduce->acc) && !descends(sort))
         last.value = LLVMConstReal(LLVMTypeOf(last.value), NAN);
@@ -273,7 +276,7 @@ static void read_chunk(const SortRow *sort, const Level *level, const Pair *pair
     LLVMTypeRef type = LLVMTypeOf(chunk->left);
     chunk->right = k_add(k, chunk->right, k_zext(k, takes, type));
     chunk->left = k_add(k, chunk->left, k_zext(k, k_not(k, takes), type));
-    if (k->target->has->cores) {
+    if (is_packed(lower)) {
         chunk->a = item_before(sort, level, chunk->left, pair->right);
         chunk->b = item_before(sort, level, chunk->right, pair->end);
         return;
@@ -323,7 +326,7 @@ static void merge_span(const SortRow *sort, const Level *level, const Pair *pair
  * addresses. */
 static Val widen(const SortRow *sort, Val index) {
     const Codegen *k = lower_of(sort)->k;
-    return k->target->has->cores ? k_index_cast(k, index, k->i64) : index;
+    return is_packed(lower_of(sort)) ? k_index_cast(k, index, k->i64) : index;
 }
 
 static void merge_level(const SortRow *sort, const Level *level) {

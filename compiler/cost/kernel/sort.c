@@ -40,13 +40,12 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += n_steps(p, span) * (COST_SORT_PRIMS + key_prims(c, p));
 }
 
-/* A CPU's thread merges whole runs. Keys beside their numbers are computed once. */
+/* A CPU's thread merges whole runs. It computes each key once. */
 static void count_on_cores(const Coster *c, Pricing *p, bool *const *live) {
     cost_loops.count(c, p, live);
-    bool has_keys = sort_item_dtype(p->kernel, true) != sort_item_dtype(p->kernel, false);
-    double clocks = has_keys ? COST_CPU_SORT_CLOCKS : COST_CPU_SORT_KEY_CLOCKS;
-    double keys = has_keys ? 0 : key_prims(c, p);
-    p->cost->n_prims += n_steps(p, INFINITY) * (clocks * c->card->lanes + keys);
+    bool is_wide = dtype_bytes(p->kernel->reduces.data[0].acc) > sizeof(int32_t);
+    double clocks = is_wide ? COST_CPU_SORT_WIDE_CLOCKS : COST_CPU_SORT_CLOCKS;
+    p->cost->n_prims += n_steps(p, INFINITY) * clocks * c->card->lanes;
 }
 
 static double sort_registers(const ThreadUse *use) {
