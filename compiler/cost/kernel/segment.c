@@ -16,7 +16,7 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 static double segment_registers(const ThreadUse *use) {
-    return use->own + use->peak + REGS_SORT;
+    return use->own + use->peak + REGS_SEGMENT;
 }
 
 const TemplateCost cost_gpu_segment = {
