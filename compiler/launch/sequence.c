@@ -231,9 +231,9 @@ static bool has_rows(const Composer *c, const Trial *t) {
     const Kernel *first = first_of(t), *consumer = consumer_of(t);
     DimTab *dims = c->plan->graph->dims;
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
-    return form_info(consumer->form)->reduces_rows && consumer->segment_axis == NO_AXIS &&
-           trial_n_kernels(t) == 2 && kernel_n_reduced(consumer) == extent &&
-           dim_lo(dims, extent) > 0 &&
+    return kernel_lanes_reduce(consumer, &consumer->variants[0].sched) &&
+           consumer->segment_axis == NO_AXIS && trial_n_kernels(t) == 2 &&
+           kernel_n_reduced(consumer) == extent && dim_lo(dims, extent) > 0 &&
            dim_mul(dims, kernel_n_rows(consumer), extent) == kernel_n_rows(first) &&
            most_columns(c, t) <= (c->target->has->cores
                                       ? sched_cpu_gemm_widest_rows(first, c->target)

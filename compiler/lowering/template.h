@@ -45,6 +45,9 @@ typedef struct TemplateInfo {
     bool transposes_loads;
     /* Vectors of lanes run across the ends of rows. */
     bool lanes_cross_rows;
+    /* Each lane reduces a row of its own: lanes lie along the last parallel axis, not along the
+     * reduced one. */
+    bool lanes_are_rows;
     /* One mainloop multiplies several GEMMs of a launch with a common lhs. */
     bool joins_gemms;
     /* The blocks of a cluster share the sums of one tile. */

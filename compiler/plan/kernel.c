@@ -303,8 +303,12 @@ static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) 
     }
 }
 
+bool kernel_lanes_reduce(const Kernel *kernel, const Sched *sched) {
+    return form_info(kernel->form)->reduces_rows && !template_info(sched->template)->lanes_are_rows;
+}
+
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
-    if (form_info(kernel->form)->reduces_rows) return kernel->first_reduced + kernel->n_reduced - 1;
+    if (kernel_lanes_reduce(kernel, sched)) return kernel->first_reduced + kernel->n_reduced - 1;
     return kernel->n_parallel ? kernel->n_parallel - 1 - sched_lanes_out(sched) : NO_AXIS;
 }
 
@@ -318,8 +322,8 @@ uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched) {
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
     int64_t most = variant_row_elems(kernel, variant);
     uint32_t lanes = variant->sched.lanes;
-    return form_info(kernel->form)->reduces_rows && kernel->segment_axis == NO_AXIS && lanes > 1 &&
-           most > 1 && most <= PLAN_GROUP_ELEMS / lanes;
+    return kernel_lanes_reduce(kernel, &variant->sched) && kernel->segment_axis == NO_AXIS &&
+           lanes > 1 && most > 1 && most <= PLAN_GROUP_ELEMS / lanes;
 }
 
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes, uint32_t most) {

@@ -162,6 +162,8 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId operand) {
 uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *shares_smem);
 /* The passes of a variant of GEMM_GEMV. */
 GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant);
+/* Whether the lanes lie along the reduced axis and are joined at the end of a row. */
+bool kernel_lanes_reduce(const Kernel *kernel, const Sched *sched);
 /* The axis that a variant's lanes go along, unless a GEMM chooses another axis; or NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
 /* The schedule of the kernel as text: all numbers that its template reads, so equal texts are equal

@@ -86,6 +86,8 @@ static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *varian
 
 const TemplateSchedule schedule_gpu_column = {.propose = propose, .in_one_block = in_one_block};
 
+/* CPU. */
+
 static void propose_cpu(Scheduler *s, Access access) {
     if (access == ACCESS_SINGLE) return;
     Sched sched = sched_cpu(s, TEMPLATE_CPU_COLUMN);
@@ -94,3 +96,59 @@ static void propose_cpu(Scheduler *s, Access access) {
 }
 
 const TemplateSchedule schedule_cpu_column = {.propose = propose_cpu};
+
+/* Rows in lanes. */
+
+/* Whether a vector's elements are the same, contiguous, or at most `most` elements apart. */
+static bool is_near(const Scheduler *s, IndexId address, uint32_t axis, int64_t most) {
+    if (index_lane_motion(s->indices, address, axis, INDEX_ANY_START) != LANES_VARYING) return true;
+    int64_t stride = index_stride_const(s->indices, address, axis);
+    return stride > 0 && stride <= most;
+}
+
+/* Whether neighbouring rows are neighbours in memory too. AVX2 loads elements of less than a word
+ * under a mask one by one, so these need a whole vector. */
+static bool are_near(const Scheduler *s, uint32_t axis) {
+    const Kernel *kernel = s->kernel;
+    const bool *live = kernel_live_scalars(s->arena, kernel);
+    int64_t most = dim_hi(s->dims, index_axis_extent(s->indices, axis));
+    bool is_short = most < sched_cpu(s, TEMPLATE_CPU_ROWS_IN_LANES).lanes;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (!live[id] || load->kind != SCALAR_LOAD) continue;
+        bool is_narrow = dtype_bytes(load->dtype) < WORD_BYTES;
+        int64_t most_apart = is_narrow ? SCHED_CPU_ROWS_NARROW_STRIDE : SCHED_CPU_ROWS_LOAD_STRIDE;
+        if ((is_short && is_narrow) || !is_near(s, load->index, axis, most_apart)) return false;
+    }
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        for (uint32_t k = 0; k < stage->stores.n; k++)
+            if (!is_near(s, stage->stores.data[k].address, axis, SCHED_CPU_ROWS_STORE_STRIDE))
+                return false;
+    }
+    return true;
+}
+
+/* Rows of a few elements, such as windows over an image: a vector has an element of each of its
+ * rows, and no lanes are joined. */
+static bool may_lie_in_lanes(const Scheduler *s) {
+    const Kernel *kernel = s->kernel;
+    if (!kernel->n_parallel || kernel->segment_axis != NO_AXIS) return false;
+    uint32_t axis = kernel->n_parallel - 1;
+    return dim_hi(s->dims, index_axis_extent(s->indices, axis)) > 1 &&
+           kernel_row_steps(s->arena, kernel, 1, KERNEL_MOST_COLUMN_ROWS) && are_near(s, axis);
+}
+
+static void propose_rows(Scheduler *s, Access access) {
+    uint32_t reduced = s->lane_axis;
+    s->lane_axis = s->kernel->n_parallel - 1;
+    if (access != ACCESS_SINGLE) {
+        Sched sched = sched_cpu(s, TEMPLATE_CPU_ROWS_IN_LANES);
+        sched.cpu_column.chunk_elems = SCHED_CPU_COLUMN_UNIT;
+        sched_add(s, (Variant){.sched = sched, .grid = sched_cpu_grid(s, SCHED_CPU_COLUMN_UNIT)});
+    }
+    s->lane_axis = reduced;
+}
+
+const TemplateSchedule schedule_cpu_rows_in_lanes = {.may = may_lie_in_lanes,
+                                                     .propose = propose_rows};

@@ -3,6 +3,8 @@
 
 #include "plan/access.h"
 
+#include <math.h>
+
 static const bool *operand_scalars(Arena *arena, const Kernel *kernel) {
     const Reduce *reduce = &kernel->reduces.data[0];
     const ScalarId operands[2] = {reduce->lhs, reduce->rhs};
@@ -105,4 +107,10 @@ CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, u
 
 CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes) {
     return lane_steps(kernel, kernel_live_scalars(arena, kernel), axis, lanes);
+}
+
+double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes) {
+    double inside = steps.has_middle ? (double)(steps.hi - steps.lo) : extent;
+    double n = extent - inside + ceil(inside / lanes);
+    return steps.has_guards ? n * CPU_TAPS_GUARDED_STEPS : n;
 }

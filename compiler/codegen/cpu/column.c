@@ -416,3 +416,8 @@ void emit_cpu_column(Lower *lower) {
     loop_end(k, &partials);
     loop_end(k, &units);
 }
+
+/* Rows whose number of elements is known and small, as of columns. */
+void emit_cpu_rows_in_lanes(Lower *lower) {
+    emit_cpu_column(lower);
+}

@@ -170,7 +170,7 @@ CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes)
         .n_chains = rule.n_chains, .n_levels = 1, .segment_elems = rule.segment_elems};
     int64_t most = variant_row_elems(kernel, lower->variant);
     if (!lower->variant->sched.is_wide && most > INT32_MAX) most = INT32_MAX;
-    uint32_t least_chains = form_info(kernel->form)->reduces_rows ? lanes : 1;
+    uint32_t least_chains = kernel_lanes_reduce(kernel, &lower->variant->sched) ? lanes : 1;
     while (order.n_chains > least_chains && order.n_chains / 2 >= most) order.n_chains /= 2;
     if (kernel->segment_axis != NO_AXIS || !acc_stage_is_ordered(lower, stage)) return order;
     for (int64_t n = most; n > order.segment_elems; order.n_levels++)

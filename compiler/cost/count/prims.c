@@ -122,7 +122,7 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     const DimTab *tab = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t reduced = reduced_axes(kernel);
     double clocks = 0;
-    if (!form_info(kernel->form)->reduces_rows || !card->has->cores) return 0;
+    if (!kernel_lanes_reduce(kernel, &variant->sched) || !card->has->cores) return 0;
     bool is_grouped = kernel_has_groups(kernel, variant);
     bool has_tail =
         fmod(dim_number(tab, kernel_n_reduced(kernel), dims), variant->sched.lanes) != 0;

@@ -2,6 +2,9 @@
 #include "cost/kernel/loops.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
+#include "template/cpu_taps.h"
+
+#include <math.h>
 
 static double acc_size(const Kernel *kernel, uint32_t lanes) {
     double size = 0;
@@ -36,3 +39,14 @@ const TemplateCost cost_gpu_column = {
     .base = &cost_loops, .registers = column_registers, .shared_bytes = column_bytes};
 
 const TemplateCost cost_cpu_column = {.base = &cost_loops};
+
+static void count_rows(const Coster *c, Pricing *p, bool *const *live) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched),
+             lanes = p->variant->sched.lanes;
+    double extent = footprint_points(p->kernel, 1u << axis, c->values);
+    CpuTapsSteps steps = cpu_column_steps(c->arena, p->kernel, axis, lanes);
+    cost_loops.count(c, p, live);
+    if (extent > 0) p->cost->n_prims *= cpu_taps_time(steps, extent, lanes) / ceil(extent / lanes);
+}
+
+const TemplateCost cost_cpu_rows_in_lanes = {.base = &cost_loops, .count = count_rows};

@@ -4,29 +4,19 @@
 #include "machine/tuning.h"
 #include "template/cpu_taps.h"
 
-#include <math.h>
-
-/* Vectors along the lane axis; an element at an end takes as long as a vector. */
-static double row_steps(const Coster *c, const Pricing *p, uint32_t axis, double lanes) {
-    CpuTapsSteps steps = cpu_taps_steps(c->arena, p->kernel, axis, (uint32_t)lanes);
-    double extent = footprint_points(p->kernel, 1u << axis, c->values);
-    double inside = steps.has_middle ? (double)(steps.hi - steps.lo) : extent;
-    double n = extent - inside + ceil(inside / lanes);
-    return steps.has_guards ? n * CPU_TAPS_GUARDED_STEPS : n;
-}
-
 static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     uint32_t axis = kernel_lane_axis(kernel, sched), last = kernel->stages.n;
     const double *shares = footprint_shares(c->arena, kernel, last, footprint_no_step, c->values);
+    CpuTapsSteps steps = cpu_taps_steps(c->arena, kernel, axis, sched->lanes);
     CpuTapsAccesses accesses = cpu_taps_accesses(c->arena, kernel, axis, sched->lanes);
     double extent = footprint_points(kernel, 1u << axis, c->values);
     double rows = extent > 0 ? p->rows / extent : 0;
     double taps = p->reduced * (COST_TAP_CLOCKS + COST_TAP_ACCESS_CLOCKS * accesses.tap);
     double step = COST_TAPS_STEP_CLOCKS + COST_TAP_ACCESS_CLOCKS * accesses.rest + taps;
     p->cost->n_flops = 2 * p->rows * p->reduced;
-    p->cost->n_prims += c->card->lanes * rows * row_steps(c, p, axis, sched->lanes) * step;
+    p->cost->n_prims += c->card->lanes * rows * cpu_taps_time(steps, extent, sched->lanes) * step;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
         if (live[last][id])
             p->cost->n_prims +=
