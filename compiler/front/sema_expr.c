@@ -411,7 +411,7 @@ static void fail_unknown_dtype(Sema *sema, const AstType *type) {
     sema_error(sema, DIAG_UNKNOWN_DTYPE,
                (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
                "unknown dtype `%s`", type->dtype);
-    if (sema_help_name(sema, type->dtype)) return;
+    if (sema_help_dtype(sema, type->dtype)) return;
     for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
         const char *separator = dtype == 0 ? "" : dtype + 1 == DT_COUNT ? " and " : ", ";
         text_printf(&names, "%s%s", separator, dtype_name(dtype));

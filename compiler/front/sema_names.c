@@ -124,6 +124,12 @@ bool sema_help_name(Sema *sema, const char *name) {
     return row != NULL;
 }
 
+bool sema_help_dtype(Sema *sema, const char *name) {
+    const Foreign *row = row_of(names, N_ROWS(names), name);
+    Dtype dtype;
+    return row && row->ours && dtype_by_name(row->ours, &dtype) && sema_help_name(sema, name);
+}
+
 /* Whether an expression is names joined by points, of which the first is not bound: the name of
  * a module, such as `torch.nn`. */
 static bool is_module(const Sema *sema, const Ast *ast) {

@@ -139,6 +139,8 @@ static inline const Node *sema_node(const Sema *sema, NodeId node) {
 void sema_help_call(Sema *sema, const char *name);
 /* The same for a name that is no function's; false: no help. */
 bool sema_help_name(Sema *sema, const char *name);
+/* The same for a dtype. */
+bool sema_help_dtype(Sema *sema, const char *name);
 /* The same for a field of a tensor. */
 void sema_help_field(Sema *sema, const char *name);
 /* Our name of a parameter; NULL: other libraries have none of this name. */
