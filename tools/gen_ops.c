@@ -275,12 +275,50 @@ static void print_dtype_table(void) {
     }
 }
 
-/* The bound of the function whose name `text` begins with, if the table has one. */
+/* Bounds of the other functions of the prelude: the text of their column, for a name or several. */
+static const struct {
+    const char *names, *column;
+} bounds[] = {
+#define EXACT(names) {names, "exact"},
+#define PART(names) {names, "part"},
+#define WITHIN(name, number) {#name, "within " #number},
+#define RELATIVE(name, number) {#name, #number " eps"},
+#define BOUND(name, n, s) {#name, "n = `" n "`, S = `" s "`"},
+#define PRODUCT(names) {names, "products"},
+#define TERMS(names) {names, "terms"},
+#include "../tests/sweep/bounds.def"
+};
+
+static bool has_word(const char *words, const char *word, size_t n) {
+    for (const char *at = words; *at; at += at[0] == ' ') {
+        size_t n_here = strcspn(at, " ");
+        if (n_here == n && strncmp(at, word, n) == 0) return true;
+        at += n_here;
+    }
+    return false;
+}
+
+/* The bound of the function whose name `text` begins with. */
 static void print_bound_of(const char *text) {
     size_t n = strcspn(text, "(");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (strlen(functions[i].name) == n && strncmp(functions[i].name, text, n) == 0)
+        if (strlen(functions[i].name) == n && strncmp(functions[i].name, text, n) == 0) {
             print_tolerance(&functions[i]);
+            return;
+        }
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        if (has_word(bounds[i].names, text, n)) printf("%s", bounds[i].column);
+}
+
+/* The bytes of `name(parameters)`, whose defaults may be calls. */
+static size_t head_bytes(const char *text) {
+    size_t n = strcspn(text, "("), depth = 0;
+    for (; text[n]; n++) {
+        depth += text[n] == '(';
+        depth -= text[n] == ')';
+        if (depth == 0) return n + 1;
+    }
+    return n;
 }
 
 /* `def` lines of one file of the prelude, each with the comment right above it, below the title
@@ -297,9 +335,8 @@ static void print_theme(const PreludeFile *file) {
             snprintf(comment + used, sizeof comment - used, "%s%.*s", used ? " " : "",
                      (int)(n - skip), line + skip);
         } else {
-            size_t n_head = strcspn(line, ")") + 1;
             if (strncmp(line, "def ", 4) == 0) {
-                printf("| `%.*s` | ", (int)n_head - 4, line + 4);
+                printf("| `%.*s` | ", (int)head_bytes(line + 4), line + 4);
                 print_bound_of(line + 4);
                 printf(" | ");
                 print_cell(comment);
@@ -314,8 +351,24 @@ static void print_theme(const PreludeFile *file) {
 static void print_composites(void) {
     puts("\n## Composites\n\nWritten in the language itself, in `dsl/prelude`, and expanded where "
          "they are used. Each computes in f32 for f16 and bf16 and rounds once, at its end, unless "
-         "it says otherwise. `error` is the bound of a function of one number, as of an op: `make "
-         "test` tries all values of f16 and bf16, and samples of f32 and f64, on a CPU. `axis` is "
+         "it says otherwise. `error` of a function of one number is its bound as of an op: `make "
+         "test` tries all values of f16 and bf16, and samples of f32 and f64, on a CPU. The other "
+         "bounds are those of the [sweep](../tests/sweep/bounds.def). Integers are exact. Of "
+         "floats, with y the exact result:\n\n"
+         "* `exact`: elements are moved or counted, or rounded once. `part`: other functions are "
+         "made of it.\n"
+         "* `8 eps`: at most 8 eps \\|y\\|. eps is the distance from 1 to the next float of the "
+         "dtype, and eps' that of the dtype in which it is computed.\n"
+         "* n and S: at most 4 eps \\|y\\| + 2 (sqrt(n) + 8) eps' S. n terms are summed, and S "
+         "is their size. It is the largest element of the expression of NumPy, over the arguments. "
+         "`R(v)` is the largest, the sum or the mean of v, as `reduction` says. N is the number of "
+         "rows that `reduction=\"sum\"` adds, else 1. C is the extent of the classes, axis 1. P is "
+         "C for targets of probabilities, else 1. `most(v)` is 1 without the argument. `wide` is "
+         "eps / eps'.\n"
+         "* `terms`: the same, with the number of terms and the sum of their absolute values.\n"
+         "* `products`: the same and eps S more, with the number of products of a result, and as S "
+         "the function of the absolute values.\n\n"
+         "`axis` is "
          "an axis, a list of axes, or none for all of them.\n\nNames, arguments and defaults are "
          "PyTorch's, with these exceptions. `dim` is `axis`, and `keepdim` is `keep`. `var` and "
          "`std` have `correction=0`, where PyTorch has 1. `median` and `take_along_dim` go along "

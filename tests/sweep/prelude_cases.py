@@ -462,8 +462,10 @@ def product(d, name):
     if not DTYPES[out].is_float and name in ("linear", "addmm"):
         wanted = rounded(out, wanted)
     made = product_case(call(name, *text, **given), inputs, out, wanted, sizes, k)
-    if DTYPES[out].is_float:
-        made.absolute += 3 * DTYPES[out].eps * float(np.abs(sizes).max(initial=0)) if name != "outer" else 0
+    if name == "outer":
+        made.relative = made.absolute = 0.0
+    elif DTYPES[out].is_float:
+        made.absolute += 3 * DTYPES[out].eps * float(np.abs(sizes).max(initial=0))
     return made
 
 

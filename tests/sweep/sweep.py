@@ -29,6 +29,7 @@ import fusert
 import op_cases
 import prelude_cases
 import loss_cases  # adds to the cases of the prelude
+from bounds import Stated
 from draw import DTYPES, Draw, decode, encode, rounded
 from wire import field
 
@@ -39,8 +40,9 @@ N_SHOWN = 3  # failures of a name
 
 
 def names_of_page(page):
-    """The names of docs/OPS.md, and the bounds of those that have one: {dtype: (ULP, absolute)}."""
-    names, bounds = [], {}
+    """The names of docs/OPS.md, the bounds of those that have one in ULP, {dtype: (ULP, absolute)}, and those that
+    the page states of functions of the prelude."""
+    names, bounds, stated = [], {}, {}
     tables = page.split("## Errors found")[0] + page.split("## Casts")[1].split("## Dtypes")[0]
     tables += page.split("## Composites")[1].split("## Fast numerics")[0]
     for line in tables.splitlines():
@@ -49,12 +51,14 @@ def names_of_page(page):
             continue
         names.append(found[1])
         cells = line.split(" | ")
+        if len(cells) == 3 and "(" in cells[0]:
+            stated[found[1]] = Stated(cells[0].strip("| `"), cells[1])
         column = next((c for c in cells[1:4] if c == "exact" or "ULP" in c), "exact")
         absolute = re.search(r"or ([\d.e-]+)(?: \(f64 ([\d.e-]+)\))?", column)
         of = (float((absolute[2 if dtype == "f64" else 1]) or 0) if absolute else 0.0 for dtype in op_cases.FLOATS)
         ulps = dict(re.findall(r"(f64|f32|f16|bf16) (\d+)", column))
         bounds[found[1]] = {d: (float(ulps[d]), a) for d, a in zip(op_cases.FLOATS, of) if d in ulps}
-    return names, bounds
+    return names, bounds, stated
 
 
 def close(name, case, dtype, got, wide, absolute):
@@ -207,13 +211,18 @@ def key_of(options):
     here = os.path.dirname(os.path.abspath(__file__))
     digest = hashlib.sha256()
     for path in (os.path.join(options.libraries, "libfusec.so"),
-                 *(f"{here}/{n}.py" for n in ("draw", "op_cases", "prelude_cases", "loss_cases"))):
+                 *(f"{here}/{n}.py" for n in ("draw", "op_cases", "prelude_cases", "loss_cases", "bounds"))):
         with open(path, "rb") as file:
             digest.update(file.read())
     return f"{options.target}{', no fusion' * options.no_fuse}, seed {options.seed}, {digest.hexdigest()[:16]}"
 
 
-def makers_of(names, bounds):
+def with_bound(make, stated):
+    """A maker of cases that have the bound which the page states."""
+    return lambda draw: stated.apply(make(draw))
+
+
+def makers_of(names, bounds, stated):
     """The maker of each name's cases."""
     op_cases.add_bounded(bounds)
     cases = {**op_cases.CASES, **prelude_cases.CASES}
@@ -222,7 +231,10 @@ def makers_of(names, bounds):
     stray = [n for n in [*cases, *prelude_cases.PARTS] if n not in names]
     if missing or stray:
         raise SystemExit(f"without a case: {missing}; no name of docs/OPS.md: {stray}")
-    return {n: cases[n] for n in wanted}
+    unbounded = [n for n in stated if not stated[n].column]
+    if unbounded:
+        raise SystemExit(f"without a bound in docs/OPS.md: {unbounded}")
+    return {n: with_bound(cases[n], stated[n]) if n in stated else cases[n] for n in wanted}
 
 
 def main():
