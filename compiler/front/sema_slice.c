@@ -56,12 +56,71 @@ static bool slice_index(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast, N
     return false;
 }
 
-static bool slice_range(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast) {
+/* Whether two nodes compute the same integer: they are the same, or equal ops of such nodes. */
+static bool is_same_number(const Sema *sema, NodeId a, NodeId b, int depth) {
+    const Node *x = sema_node(sema, a), *y = sema_node(sema, b);
+    if (a == b) return true;
+    if (depth == 0 || x->op != y->op || x->dtype != y->dtype || x->n_args != y->n_args)
+        return false;
+    OpClass cls = op_info(x->op)->cls;
+    if (graph_is_literal(sema->builder->graph, a)) return x->attrs.whole == y->attrs.whole;
+    if (cls != CLASS_ELTWISE && cls != CLASS_CAST) return false;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (!is_same_number(sema, x->args[i], y->args[i], depth - 1)) return false;
+    return true;
+}
+
+/* Takes a node apart into another one and a number that is added to it. */
+static NodeId without_number(const Sema *sema, NodeId id, int64_t *number) {
+    const Node *node = sema_node(sema, id);
+    const Graph *graph = sema->builder->graph;
+    *number = 0;
+    if (node->op != OP_ADD && node->op != OP_SUB) return id;
+    bool is_right = graph_is_literal(graph, node->args[1]);
+    if (!is_right && (node->op == OP_SUB || !graph_is_literal(graph, node->args[0]))) return id;
+    *number = sema_node(sema, node->args[is_right])->attrs.whole;
+    if (node->op == OP_SUB) *number = -*number;
+    return node->args[!is_right];
+}
+
+/* `x[t:t + 2]` with an index t that is known at run time: `at` gets the indices of the part, as
+ * many as lie between the bounds, which must be known while compiling. */
+static bool run_time_range(Sema *sema, const Ast *ast, const Value *begin, NodeId *at) {
+    enum { MAX_DEPTH = 16 };
+    int64_t first, last;
+    Value end = sema_eval(sema, ast->items[1]);
+    if (end.kind == VALUE_POISON) return false;
+    bool is_known = is_run_time_index(sema, &end);
+    NodeId from = without_number(sema, begin->node, &first);
+    NodeId to = is_known ? without_number(sema, end.node, &last) : from;
+    is_known = is_known && is_same_number(sema, from, to, MAX_DEPTH) && last >= first;
+    if (!is_known) {
+        sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
+                   "how long this part is must be known while compiling");
+        diag_help(sema->diags, "Write its end as its begin and a number: x[t:t + 2].");
+        return false;
+    }
+    DimId n = dim_const(sema->dims, last - first);
+    Builder *b = sema_at(sema, ast->span);
+    NodeId steps = build_iota(b, (DimList){1, &n}, 0, sema_node(sema, begin->node)->dtype);
+    const Operand sum[2] = {operand_tensor(begin->node), operand_tensor(steps)};
+    *at = build_eltwise(b, OP_ADD, 2, sum);
+    if (*at == NODE_NONE) sema_report(sema, ast->span, NULL);
+    return *at != NODE_NONE;
+}
+
+/* `indices` as in slice_index. */
+static bool slice_range(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast, NodeId *indices) {
+    Value begin_value = {.kind = VALUE_ABSENT};
+    if (ast->items[0]) begin_value = sema_eval(sema, ast->items[0]);
+    if (ast->items[1] && !ast->items[2] && is_run_time_index(sema, &begin_value))
+        return run_time_range(sema, ast, &begin_value, &indices[axis]);
     DimId extent = s->from.dims[axis], begin, end, zero = dim_const(sema->dims, 0);
     int64_t step;
     if (!eval_step(sema, ast->items[2], &step)) return false;
     DimId before = dim_const(sema->dims, -1), last = dim_add(sema->dims, extent, before);
-    if (!eval_bound(sema, ast->items[0], extent, step > 0 ? zero : last, &begin) ||
+    begin = step > 0 ? zero : last;
+    if ((ast->items[0] && !want_bound(sema, ast->items[0], &begin_value, extent, &begin)) ||
         !eval_bound(sema, ast->items[1], extent, step > 0 ? extent : before, &end))
         return false;
     if (build_slice_range(sema->builder, s, axis, begin, end, step)) return true;
@@ -111,7 +170,7 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base) {
             axis += n_skipped;
             continue;
         }
-        bool ok = item->kind == AST_RANGE ? slice_range(sema, &s, axis, item)
+        bool ok = item->kind == AST_RANGE ? slice_range(sema, &s, axis, item, indices)
                                           : slice_index(sema, &s, axis, item, indices);
         if (!ok) return value_poison();
         axis++;

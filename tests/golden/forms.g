@@ -19,6 +19,17 @@ graph forms(x: f32[4, 3, 5], t: i64[4, 5], w: f32[3], q: u8[2, 8], p: i8[8, 3], 
   j = argsort(m)
   k = m + kinds(m)
 }
+# Parts that begin at an index known at run time.
+dim T in 2..64
+dim R in 4..64
+graph parts(x: f32[T, R, 8], k: i32[]) -> (y: f32[8], z: f32[T, 3, 8], w: f32[2, 3, 2]) {
+  y = loop t in 0:T-1 with s = x[0, 0] { return s + sum(x[2 * t - 1:2 * t + 1, 0], axis=0) }
+  z = x[:, k - 1:k + 2]
+  w = x[k:2 + k, 1 + k:4 + k, -2:]
+}
+#| dim T in 2..64
+#| dim R in 4..64
+#|
 #| graph forms(x: f32[4, 3, 5], t: i64[4, 5], w: f32[3], q: u8[2, 8], p: i8[8, 3], im: f32[2, 6, 6], m: f32[3, 4]) -> (a: f32[], b: f32[4, 5], c: i32[2, 3], d: f32[2, 3, 3], e: i32[2, 3, 3], f: f32[2], g: f32[3, 4], h: i64[3], i: i32[], j: i32[3, 4], k: f32[3, 4]) {
 #|   v7 = max(x, axis=[1], keep=true)
 #|   v8 = sub(x, v7)
@@ -120,4 +131,35 @@ graph forms(x: f32[4, 3, 5], t: i64[4, 5], w: f32[3], q: u8[2, 8], p: i8[8, 3], 
 #|   j = argsort(m, axis=1)
 #|   v105 = const(9.0, f32)
 #|   k = add(m, v105)
+#| }
+#|
+#| graph parts(x: f32[T, R, 8], k: i32[]) -> (y: f32[8], z: f32[T, 3, 8], w: f32[2, 3, 2]) {
+#|   v2 = slice(x, begin=[0, 0, 0], shape=[1, 1, 8])
+#|   v3 = reshape(v2, [8])
+#|   v4 = loop_carry(v3)
+#|   v5 = const(0, i32)
+#|   v6 = loop_carry(v5)
+#|   v7 = const(2, i32)
+#|   v8 = mul(v7, v6)
+#|   v9 = const(1, i32)
+#|   v10 = sub(v8, v9)
+#|   v11 = iota([2], axis=0)
+#|   v12 = add(v10, v11)
+#|   v13 = slice(x, begin=[0, 0, 0], shape=[T, 1, 8])
+#|   v14 = reshape(v13, [T, 8])
+#|   v15 = gather(v14, v12, axis=0)
+#|   v16 = sum(v15, axis=[0])
+#|   v17 = add(v4, v16)
+#|   v18 = add(v6, v9)
+#|   y = loop_result([v4, v6], [v17, v18], T - 1, 0)
+#|   v20 = sub(k, v9)
+#|   v21 = iota([3], axis=0)
+#|   v22 = add(v20, v21)
+#|   z = gather(x, v22, axis=1)
+#|   v24 = add(k, v11)
+#|   v25 = add(v9, k)
+#|   v26 = add(v25, v21)
+#|   v27 = slice(x, begin=[0, 0, 6], shape=[T, R, 2])
+#|   v28 = gather(v27, v26, axis=1)
+#|   w = gather(v28, v24, axis=0)
 #| }

@@ -209,7 +209,12 @@ NodeId build_windows(Builder *b, const Windowing *w) {
     for (uint32_t k = 0; k < rank; k++)
         if (w->axes >> k & 1 && !check_window(b, w, k)) return NODE_NONE;
     NodeId x = padded(b, w);
-    if (x == NODE_NONE || !build_check_rank(b, windows_axis(w->axes, rank))) return NODE_NONE;
+    if (x == NODE_NONE) return x;
+    if (!build_check_rank(b, windows_axis(w->axes, rank))) {
+        b->errors.data[b->errors.n - 1].help = "Join axes along which no window slides by reshape, "
+                                               "and part them behind the reduction.";
+        return NODE_NONE;
+    }
     if (!w->axes) return x;
     const Shape from = *build_shape_of(b, x);
     node.dtype = graph_node(b->graph, x)->dtype;
