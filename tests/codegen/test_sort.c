@@ -101,6 +101,24 @@ Test(sort, cpu_dtypes, .timeout = 60) {
     }
 }
 
+/* Loads of keys, of which a comparison takes one or two. */
+static uint64_t keys_at, keys_bytes, n_loads;
+
+static bool count_loads(uint64_t at, uint32_t n_bytes) {
+    n_loads += at >= keys_at && at + n_bytes <= keys_at + keys_bytes;
+    return true;
+}
+
+/* In proportion to n log n for each row of n elements. */
+static void expect_few_loads(const char *source, int64_t n_rows, int64_t length) {
+    uint64_t levels = 1, most;
+    while (length > 1 << levels) levels++;
+    most = (uint64_t)(n_rows * length) * (3 * levels + 1) + 8 * (uint64_t)n_rows;
+    cr_expect(n_loads <= most, "%s: %llu loads of keys for %lld rows of %lld, at most %llu", source,
+              (unsigned long long)n_loads, (long long)n_rows, (long long)length,
+              (unsigned long long)most);
+}
+
 /* All variants whose shared memory has room for the row. */
 static void check_gpu(int axis, bool descends, const int64_t *dims) {
     char source[256], error[400];
@@ -128,10 +146,13 @@ static void check_gpu(int axis, bool descends, const int64_t *dims) {
         EmuLaunch launch = {.n_blocks = (uint32_t)(axis ? n : m),
                             .n_threads = module.kernels.data[k]->n_threads,
                             .params = params,
-                            .seed = 1};
+                            .seed = 1,
+                            .may_access = count_loads};
+        keys_at = (uint64_t)(uintptr_t)x, keys_bytes = (uint64_t)(n * m) * sizeof *x, n_loads = 0;
         memset(y, 0xFF, (size_t)(n * m) * sizeof *y);
         cr_assert(emu_run(module.kernels.data[k], &launch, error, sizeof error), "%s", error);
         expect_sorted(source, x, y, n, m, axis);
+        expect_few_loads(source, axis ? n : m, length);
     }
     emu_module_free(&module);
     free(x), free(y), free(t);
@@ -139,7 +160,7 @@ static void check_gpu(int axis, bool descends, const int64_t *dims) {
 }
 
 Test(sort, gpu, .timeout = 120) {
-    static const int64_t some[][2] = {{2, 1}, {3, 100}, {2, 130}, {5, 3}, {1, 4500}};
+    static const int64_t some[][2] = {{2, 1}, {3, 100}, {2, 130}, {5, 3}, {2, 4096}, {1, 4500}};
     for (size_t e = 0; e < sizeof some / sizeof *some; e++)
         for (int axis = 0; axis < 2; axis++) check_gpu(axis, axis == 0, some[e]);
 }
