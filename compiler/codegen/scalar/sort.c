@@ -113,8 +113,8 @@ static Acc item_of(const SortRow *sort, Val index) {
     if (!is_packed(lower)) return item;
     LLVMTypeRef type = item_type(lower);
     Val rank = k_zext(k, rank_of(sort, item.value), type);
-    uint32_t shift = 8 * dtype_bytes(reduce_of(lower)->acc);
-    return (Acc){k_or(k, k_shli(k, rank, shift), k_zext(k, index, type)), NULL};
+    rank = k_shli(k, rank, 8 * dtype_bytes(reduce_of(lower)->acc));
+    return (Acc){k_or(k, rank, k_zext(k, index, type)), NULL};
 }
 
 /* An item that no item comes behind. */
@@ -250,7 +250,8 @@ static void find_chunk(const SortRow *sort, const Level *level, const Pair *pair
     const Codegen *k = lower_of(sort)->k;
     Val n_left = k_sub(k, pair->right, pair->left), n_right = k_sub(k, pair->end, pair->right);
     Val zero = k_int(LLVMTypeOf(n), 0);
-    Val bounds[2] = {greatest(k, zero, k_sub(k, n, n_right)), least(k, n, n_left)};
+    Val low = greatest(k, zero, k_sub(k, n, n_right)), high = least(k, n, n_left);
+    Val bounds[2] = {low, high};
     Loop steps = loop_over(k, k_addi(k, level->run_log2, 1), 1);
     loop_carry(k, &steps, bounds, 2);
     Val middle = k_lshri(k, k_add(k, bounds[0], bounds[1]), 1);
@@ -293,11 +294,14 @@ static void merge_span(const SortRow *sort, const Level *level, const Pair *pair
     const Codegen *k = lower_of(sort)->k;
     Chunk chunks[SORT_MAX_CHUNKS];
     uint32_t n_chunks = sort->n_chunks;
-    Val steps = k_udivi(k, k_addi(k, n, n_chunks - 1), n_chunks);
+    Val steps = n_chunks > 1 ? k_udivi(k, k_addi(k, n, n_chunks - 1), n_chunks) : n;
     for (uint32_t i = 0; i < n_chunks; i++) {
         Chunk *chunk = &chunks[i];
-        Val at = least(k, k_mul(k, k_int(LLVMTypeOf(n), i), steps), k_sub(k, n, steps));
-        at = k_add(k, first, at); /* the last chunks may overlap */
+        Val at = first;
+        if (i) { /* the last chunks may overlap */
+            Val last = k_sub(k, n, steps);
+            at = k_add(k, first, least(k, k_muli(k, steps, i), last));
+        }
         chunk->to = k_add(k, pair->left, at);
         if (i || sort->span_log2 != SORT_WHOLE)
             find_chunk(sort, level, pair, at, chunk);
@@ -315,8 +319,8 @@ static void merge_span(const SortRow *sort, const Level *level, const Pair *pair
     }
     for (uint32_t i = 0; i < n_chunks; i++) {
         Val takes = item_is_ahead(sort, chunks[i].a, chunks[i].b);
-        item_store(sort, level->to, k_add(k, chunks[i].to, loop.index),
-                   acc_select(lower_of(sort), takes, chunks[i].b, chunks[i].a));
+        Acc item = acc_select(lower_of(sort), takes, chunks[i].b, chunks[i].a);
+        item_store(sort, level->to, k_add(k, chunks[i].to, loop.index), item);
         read_chunk(sort, level, pair, takes, &chunks[i]);
     }
     loop_end(k, &loop);
@@ -341,7 +345,8 @@ static void merge_level(const SortRow *sort, const Level *level) {
     Val one = lower_index_const(lower, 1), run = k_shl(k, one, level->run_log2);
     Val rest = k_sub(k, length(sort), left), n_left = least(k, run, rest);
     Val n_right = least(k, run, k_sub(k, rest, n_left));
-    Pair pair = {.left = widen(sort, left), .right = widen(sort, k_add(k, left, n_left))};
+    Pair pair = {.left = widen(sort, left)};
+    pair.right = k_add(k, pair.left, widen(sort, n_left));
     pair.end = k_add(k, pair.right, widen(sort, n_right));
     Val first = widen(sort, k_sub(k, at, left));
     Val behind = k_sub(k, k_sub(k, pair.end, pair.left), first);
@@ -374,9 +379,9 @@ static Val merge_all(const SortRow *sort) {
     Loop levels = loop_over(k, count_levels(sort), 1);
     loop_carry(k, &levels, &from, 1);
     Val to = k_sub(k, sort->second, from);
-    Level level = {.from = order_at(sort, from),
-                   .to = order_at(sort, to),
-                   .run_log2 = k_addi(k, levels.index, SORT_RUN_LOG2)};
+    Level level = {.run_log2 = k_addi(k, levels.index, SORT_RUN_LOG2)};
+    level.from = order_at(sort, from);
+    level.to = order_at(sort, to);
     merge_level(sort, &level);
     from = to;
     loop_end(k, &levels);
