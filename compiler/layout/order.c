@@ -11,6 +11,7 @@
 
 #include "ir/indexmap.h"
 #include "schedule/gemm.h"
+#include "template/cpu_taps.h"
 
 #include <string.h>
 
@@ -28,6 +29,7 @@ typedef struct Reading {
 typedef struct Orders {
     const Graph *graph;
     StoredValues stored;
+    bool has_cores;
     Reading *readings; /* per node */
     uint32_t *order;   /* per node: the result */
 } Orders;
@@ -66,6 +68,12 @@ static bool is_temporary(const Orders *o, NodeId id) {
     return is_stored(o, id) && !graph_is_bound(o->graph, id) && !graph_is_update(o->graph, id) &&
            !node_has(o->stored.values, id, o->stored.output) &&
            !node_has(o->stored.values, id, o->stored.prepared);
+}
+
+/* Whether a GEMM computes the node. That of taps is computed in lanes along any axis on a CPU, as a
+ * map is. */
+static bool is_gemm(const Orders *o, NodeId id) {
+    return graph_is_matmul(o->graph, id) && !(o->has_cores && cpu_taps_may_be(o->graph, id));
 }
 
 static void walk_down(Walk *w, NodeId id, const IndexId *coords);
@@ -111,6 +119,25 @@ static void walk_reduction(Walk *w, const Node *node, const IndexId *coords) {
     walk_down(w, node->args[0], below);
 }
 
+/* The operands of a matmul, of which k is an axis of its own. */
+static void walk_operands(Walk *w, const Node *node, const IndexId *coords) {
+    const Graph *graph = w->orders->graph;
+    const Shape *left = &graph_node(graph, node->args[0])->shape;
+    uint32_t n_batches = node->shape.rank - 2;
+    Shape batches = node->shape;
+    batches.rank = n_batches;
+    IndexId k = index_axis(w->tab, index_new_axis(w->tab, left->dims[left->rank - 1]));
+    for (uint32_t side = 0; side < 2; side++) {
+        IndexId below[MAX_RANK];
+        Shape own = graph_node(graph, node->args[side])->shape;
+        own.rank -= 2;
+        indexmap_broadcast(w->tab, &batches, coords, &own, below);
+        below[own.rank] = side ? k : coords[n_batches];
+        below[own.rank + 1] = side ? coords[n_batches + 1] : k;
+        walk_down(w, node->args[side], below);
+    }
+}
+
 static void walk_args(Walk *w, NodeId id, const IndexId *coords) {
     const Graph *graph = w->orders->graph;
     const Node *node = graph_node(graph, id);
@@ -119,6 +146,7 @@ static void walk_args(Walk *w, NodeId id, const IndexId *coords) {
     if (cls == CLASS_VIEW && pull_view(w, node, coords, pulled))
         walk_down(w, node->args[0], pulled);
     if (cls == CLASS_CONCAT) walk_concat(w, node, coords);
+    if (cls == CLASS_MATMUL && index_n_axes(w->tab) < MAX_AXES) walk_operands(w, node, coords);
     if (cls == CLASS_REDUCE && index_n_axes(w->tab) + MAX_RANK <= MAX_AXES)
         walk_reduction(w, node, coords);
     for (uint32_t i = 0; (cls == CLASS_ELTWISE || cls == CLASS_CAST) && i < node->n_args; i++) {
@@ -131,7 +159,7 @@ static void walk_args(Walk *w, NodeId id, const IndexId *coords) {
 
 static void walk_down(Walk *w, NodeId id, const IndexId *coords) {
     if (w->n_visits++ >= LAYOUT_ORDER_VISITS) return;
-    if (is_stored(w->orders, id) || graph_is_matmul(w->orders->graph, id))
+    if (is_stored(w->orders, id) || is_gemm(w->orders, id))
         w->end(w, id, coords);
     else
         walk_args(w, id, coords);
@@ -189,7 +217,7 @@ static Wish find_made(Arena *arena, Orders *o, NodeId id) {
     IndexId coords[MAX_RANK];
     Walk walk = walk_new(arena, o, &graph_node(o->graph, id)->shape, coords);
     walk.end = end_source;
-    if (graph_is_matmul(o->graph, id))
+    if (is_gemm(o, id))
         end_source(&walk, id, coords);
     else
         walk_args(&walk, id, coords);
@@ -220,7 +248,7 @@ static void read_sources(Arena *arena, Orders *o, NodeId id) {
     IndexId coords[MAX_RANK];
     const Node *node = graph_node(o->graph, id);
     Reading reading = o->readings[id];
-    if (!is_temporary(o, id) || graph_is_matmul(o->graph, id) || !has_agreed(reading.wish) ||
+    if (!is_temporary(o, id) || is_gemm(o, id) || !has_agreed(reading.wish) ||
         !fits(o, node, reading.wish.axis - 1u) || !keeps_axes(arena, o, node))
         return;
     Walk walk = walk_new(arena, o, &node->shape, coords);
@@ -244,12 +272,13 @@ uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, Orde
     uint32_t n = graph->nodes.n;
     Orders o = {.graph = graph,
                 .stored = stored,
+                .has_cores = options.has_cores,
                 .readings = arena_array(arena, Reading, n),
                 .order = arena_array(arena, uint32_t, n)};
     if (options.off) return o.order;
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
-        if (options.has_cores ? graph_is_matmul(graph, id) : layout_has_tensor_cores(graph, node))
+        if (options.has_cores ? is_gemm(&o, id) : layout_has_tensor_cores(graph, node))
             read_operands(arena, &o, id);
         if (graph_is_update(graph, id)) /* a copy of all bytes may make one from the other */
             o.readings[node->args[0]].wish.is_contested = true;

@@ -40,67 +40,73 @@ static DimId axis_coefficient(const IndexTab *tab, IndexExpr expr, uint32_t axis
     return zero;
 }
 
-static bool index_joins(IndexTab *tab, IndexId id, uint32_t axis) {
+/* Two axes with none of several elements between them. */
+typedef struct AxisPair {
+    uint32_t outer, inner;
+} AxisPair;
+
+static bool index_joins(IndexTab *tab, IndexId id, AxisPair axes) {
     DimTab *dims = indextab_dims(tab);
-    uint32_t pair = 3u << axis;
+    uint32_t pair = 1u << axes.outer | 1u << axes.inner;
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
         bool is_opaque = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
-        if (is_opaque && (atom.axes & pair) && !index_joins(tab, atom.operand, axis)) return false;
+        if (is_opaque && (atom.axes & pair) && !index_joins(tab, atom.operand, axes)) return false;
     }
     DimId zero = dim_const(dims, 0);
-    DimId outer = axis_coefficient(tab, expr, axis, zero);
-    DimId inner = axis_coefficient(tab, expr, axis + 1, zero);
-    if (dim_equals_const(dims, index_axis_extent(tab, axis), 1)) return true;
-    if (dim_equals_const(dims, index_axis_extent(tab, axis + 1), 1)) return true;
-    return outer == dim_mul(dims, inner, index_axis_extent(tab, axis + 1));
+    DimId outer = axis_coefficient(tab, expr, axes.outer, zero);
+    DimId inner = axis_coefficient(tab, expr, axes.inner, zero);
+    if (dim_equals_const(dims, index_axis_extent(tab, axes.outer), 1)) return true;
+    if (dim_equals_const(dims, index_axis_extent(tab, axes.inner), 1)) return true;
+    return outer == dim_mul(dims, inner, index_axis_extent(tab, axes.inner));
 }
 
 /* Whether the index is the axis and a dim, and the next axis has a known extent. A range of the
  * index is a range of the joined axis. */
-static bool is_shifted_axis(IndexTab *tab, IndexId id, uint32_t axis) {
+static bool is_shifted_axis(IndexTab *tab, IndexId id, AxisPair axes) {
     DimTab *dims = indextab_dims(tab);
     int64_t inner;
-    if (!dim_is_const(dims, index_axis_extent(tab, axis + 1), &inner)) return false;
+    if (!dim_is_const(dims, index_axis_extent(tab, axes.inner), &inner)) return false;
     IndexExpr expr = index_expr(tab, id);
-    DimId coefficient = axis_coefficient(tab, expr, axis, dim_const(dims, 0));
+    DimId coefficient = axis_coefficient(tab, expr, axes.outer, dim_const(dims, 0));
     return expr.n_terms == 1 && dim_equals_const(dims, coefficient, 1);
 }
 
-static bool guard_joins(const ScalarTab *scalars, GuardId guard, uint32_t axis, bool in_ranges) {
+static bool guard_joins(const ScalarTab *scalars, GuardId guard, AxisPair axes, bool in_ranges) {
     IndexTab *tab = scalartab_indices(scalars);
     for (GuardId g = guard; g; g = guard_get(scalars, g).next) {
         IndexId index = guard_get(scalars, g).index;
-        bool has_range = in_ranges && is_shifted_axis(tab, index, axis);
-        if (!has_range && !index_joins(tab, index, axis)) return false;
+        bool has_range = in_ranges && is_shifted_axis(tab, index, axes);
+        if (!has_range && !index_joins(tab, index, axes)) return false;
     }
     return true;
 }
 
-static bool stores_join(const ScalarTab *scalars, const Store *stores, uint32_t n, uint32_t axis,
+static bool stores_join(const ScalarTab *scalars, const Store *stores, uint32_t n, AxisPair axes,
                         bool in_ranges) {
     for (uint32_t k = 0; k < n; k++)
-        if (!index_joins(scalartab_indices(scalars), stores[k].address, axis) ||
-            !guard_joins(scalars, stores[k].guard, axis, in_ranges))
+        if (!index_joins(scalartab_indices(scalars), stores[k].address, axes) ||
+            !guard_joins(scalars, stores[k].guard, axes, in_ranges))
             return false;
     return true;
 }
 
-bool kernel_axes_join(const Kernel *kernel, uint32_t axis, bool in_ranges) {
+bool kernel_axes_join(const Kernel *kernel, uint32_t outer, uint32_t inner, bool in_ranges) {
+    const AxisPair axes = {outer, inner};
     const ScalarTab *scalars = kernel->scalars;
     IndexTab *tab = scalartab_indices(scalars);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
-        if (s->index && !index_joins(tab, s->index, axis)) return false;
-        if (!guard_joins(scalars, s->guard, axis, in_ranges)) return false;
+        if (s->index && !index_joins(tab, s->index, axes)) return false;
+        if (!guard_joins(scalars, s->guard, axes, in_ranges)) return false;
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];
-        if (!stores_join(scalars, stage->stores.data, stage->stores.n, axis, in_ranges))
+        if (!stores_join(scalars, stage->stores.data, stage->stores.n, axes, in_ranges))
             return false;
     }
-    return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axis, in_ranges);
+    return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axes, in_ranges);
 }
 
 /* Runs. */

@@ -16,10 +16,11 @@ IndexId access_address(const Kernel *kernel, const AccessAxes *axes, const Buffe
 /* Whether every load of the buffer is a plain access without a guard. */
 bool access_reads(const Plan *plan, const Kernel *kernel, const AccessAxes *axes, uint32_t buffer);
 
-/* Whether kernel axes `axis` and `axis` + 1 can be joined into one loop: in every index the stride
- * of the outer axis equals the inner axis's stride times its extent. `in_ranges`: a guard may
- * instead hold in a range of the outer axis, which becomes a range of the loop. */
-bool kernel_axes_join(const Kernel *kernel, uint32_t axis, bool in_ranges);
+/* Whether two axes of a kernel, between which there are only axes of one element, can be joined
+ * into one loop: in every index the stride of the outer axis equals the inner axis's stride times
+ * its extent. `in_ranges`: a guard may instead hold in a range of the outer axis, which becomes a
+ * range of the loop. */
+bool kernel_axes_join(const Kernel *kernel, uint32_t outer, uint32_t inner, bool in_ranges);
 
 /* The length of the runs of `axis`, which begin at its multiples: within a run each load that the
  * value needs is contiguous or the same, and each guard holds for all elements or for none. Of

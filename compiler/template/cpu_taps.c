@@ -1,9 +1,22 @@
 /* See cpu_taps.h. */
 #include "template/cpu_taps.h"
 
+#include "machine/tuning.h"
 #include "plan/access.h"
 
 #include <math.h>
+
+bool cpu_taps_may_be(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    uint32_t rank = node->shape.rank;
+    int64_t depth;
+    if (!graph_is_matmul(graph, id) || rank < 3) return false;
+    const Shape *left = &graph_node(graph, node->args[0])->shape;
+    bool is_known = dim_is_const(graph->dims, left->dims[left->rank - 1], &depth);
+    return is_known && depth >= 1 && depth <= SCHED_CPU_MOST_TAPS &&
+           (dim_equals_const(graph->dims, node->shape.dims[rank - 1], 1) ||
+            dim_equals_const(graph->dims, node->shape.dims[rank - 2], 1));
+}
 
 static const bool *operand_scalars(Arena *arena, const Kernel *kernel) {
     const Reduce *reduce = &kernel->reduces.data[0];

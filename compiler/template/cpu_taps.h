@@ -5,6 +5,9 @@
 
 #include "plan/kernel.h"
 
+/* Whether a matmul may be such GEMMs: the taps of a depthwise convolution. */
+bool cpu_taps_may_be(const Graph *graph, NodeId id);
+
 /* The accesses of memory that one tap of a vector of outputs takes, on average, and those of its
  * stores and of what they load. */
 typedef struct CpuTapsAccesses {

@@ -117,6 +117,22 @@ Test(order, values_between_convolutions_lie_alike_on_a_cpu) {
     arena_free(arena);
 }
 
+/* A convolution of each channel by itself is computed in any order. */
+Test(order, channels_lie_innermost_through_depthwise_convolutions) {
+    static const char *const names[] = {"a", "b"};
+    Arena *arena = arena_new(NULL);
+    Plan *plan = plan_of(arena,
+                         "graph g(x: f32[1, 16, 32, 32]) -> (y: f32[1, 16, 16, 16]) {\n"
+                         "  param v: f32[96, 16, 1, 1]\n  param d: f32[96, 1, 3, 3]\n"
+                         "  param u: f32[16, 96, 1, 1]\n  a = silu(conv2d(x, v))\n"
+                         "  b = silu(conv2d(a, d, stride=2, padding=1, groups=96))\n"
+                         "  y = conv2d(b, u)\n}\n",
+                         false, TARGET_CPU);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        cr_expect_eq(temp_of(plan, names[i])->inner, 2, "%s", names[i]);
+    arena_free(arena);
+}
+
 typedef struct Kept {
     const char *what, *source;
 } Kept;

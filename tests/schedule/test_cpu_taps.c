@@ -94,7 +94,7 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
                  {{12, 30, 3, 2, 0, 1, false}, true, 1},
                  {{12, 30, 3, 5, 0, 1, false}, true, 1},
                  {{12, 30, 3, 9, 0, 1, false}, false, 0}, /* the pixels are too far apart */
-                 {{40, 30, 3, 2, 1, 1, true}, true, 3},
+                 {{40, 30, 3, 2, 1, 1, true}, true, 4},
                  {{12, 30, 12, 1, 0, 1, false}, false, 0}}; /* 144 taps */
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -107,6 +107,24 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
         if (cases[i].is_taps)
             cr_expect_eq(sched->cpu_taps.lanes_out, cases[i].lanes_out, "%s", source);
     }
+    arena_free(arena);
+}
+
+/* Axes of one element, as the batch of one image, join no others to each other; and weights that
+ * are saved channels first are turned once. */
+Test(cpu_taps, lanes_of_one_image_lie_along_its_channels) {
+    Arena *arena = arena_new(NULL);
+    const char *source = "graph g(x: f32[1, 16, 16, 96]) -> (y: f32[1, 16, 16, 96]) {\n"
+                         "  param w: f32[96, 1, 3, 3]\n"
+                         "  y = conv2d_nhwc(x, transpose(w, perm=[2, 3, 1, 0]), padding=1, "
+                         "groups=96)\n}\n";
+    PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU,
+                                    card_of_target(target_get(TARGET_CPU)), NULL);
+    const Sched *sched = product_of(priced.plan);
+    cr_assert_not_null(sched);
+    cr_expect_eq(sched->template, TEMPLATE_CPU_TAPS);
+    cr_expect_eq(sched->cpu_taps.lanes_out, 3);
+    cr_expect_eq(plan_n_init(priced.plan), 1);
     arena_free(arena);
 }
 
