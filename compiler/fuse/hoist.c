@@ -126,22 +126,27 @@ static void note_shared(void *user, const Store *store) {
     shared->is_in_run[store->buffer] = shared->changed = true;
 }
 
-/* Whether a kernel of every run computes the node, because it needs more than params or because it
- * is cheap. */
-static bool is_of_runs(const Plan *plan, NodeFlags flags, NodeId id) {
+enum { IN_RUNS };
+
+/* Flags the nodes that a kernel of every run computes, because it needs more than params or because
+ * it is cheap. */
+static NodeFlags flag_nodes_of_runs(Arena *arena, const Plan *plan, NodeFlags flags) {
+    NodeFlags of_runs = node_flags_new(arena, plan->graph->nodes.n);
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         NodeId first = kernel->reduces.n ? kernel->reduces.data[0].node
                                          : kernel->stages.data[0].stores.data[0].node;
-        if (!node_has(flags, first, GROUPING_CAN_PREPARE) && vec_has(&kernel->nodes, id))
-            return true;
+        for (uint32_t i = 0; i < kernel->nodes.n && !node_has(flags, first, GROUPING_CAN_PREPARE);
+             i++)
+            node_add(of_runs, kernel->nodes.data[i], IN_RUNS);
     }
-    return false;
+    return of_runs;
 }
 
 /* Marks prepared values as stored for runs. */
 static void note_prepared(Arena *arena, const Plan *plan) {
     NodeFlags flags = hoist_flags(arena, plan->graph);
+    NodeFlags of_runs = flag_nodes_of_runs(arena, plan, flags);
     for (uint32_t i = plan->buffers.n; i-- > 0;) { /* a node's buffer precedes its partials' */
         const Buffer *buffer = &plan->buffers.data[i];
         node_set(flags, buffer->node, GROUPING_PREPARED, buffer->kind == BUFFER_PREPARED);
@@ -152,7 +157,7 @@ static void note_prepared(Arena *arena, const Plan *plan) {
         if (!is_stored || edge->consumer == NODE_NONE || edge->reason == REASON_NEVER ||
             edge->reason == REASON_FUSION_OFF ||
             !node_has(flags, edge->producer, GROUPING_PREPARED) ||
-            !is_of_runs(plan, flags, edge->consumer))
+            !node_has(of_runs, edge->consumer, IN_RUNS))
             continue;
         edge->verdict = EDGE_STORED;
         edge->reason = REASON_PREPARED;

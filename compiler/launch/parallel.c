@@ -28,8 +28,10 @@ enum {
 
 typedef struct Searching {
     Composer *c;
-    uint32_t *made; /* per buffer: `round` if a kernel of this round stores it */
-    uint32_t round; /* number of the search for candidates */
+    uint32_t *follows;   /* per launch, by number from 1: the last launch before it that stores a
+                          * buffer that it reads; 0: none */
+    uint32_t *stored_by; /* per buffer: the last launch that stores it, by number from 1; 0: none */
+    uint32_t launch;     /* the launch whose stores are noted, by number from 1 */
 } Searching;
 
 /* Launches that could join a launch, and why they do not. */
@@ -40,19 +42,37 @@ typedef struct Candidates {
     uint32_t n;
 } Candidates;
 
-/* Whether the kernel loads a buffer stored in this round. Two kernels that store parts of one
- * buffer may run together. */
-static bool must_follow(const Searching *s, const Kernel *kernel) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (s->made[kernel->args.data[i]] == s->round &&
-            kernel_only_reads(kernel, kernel->args.data[i]))
-            return true;
-    return false;
-}
-
 static void note_store(void *user, const Store *store) {
     Searching *s = user;
-    s->made[store->buffer] = s->round;
+    s->stored_by[store->buffer] = s->launch;
+}
+
+/* The last launch so far, by number from 1, that stores a buffer that the kernel reads. Two kernels
+ * that store parts of one buffer may run together. */
+static uint32_t last_before(const Searching *s, const Kernel *kernel) {
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t own = s->stored_by[kernel->args.data[i]];
+        if (own > last && kernel_only_reads(kernel, kernel->args.data[i])) last = own;
+    }
+    return last;
+}
+
+/* Finds out which launches follow which. */
+static void find_order(Searching *s) {
+    const Plan *plan = s->c->plan;
+    memset(s->stored_by, 0, plan->buffers.n * sizeof *s->stored_by);
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        const Kernel *own = launch_kernel(plan, launch, 0);
+        s->launch = i + 1;
+        s->follows[i] = 0;
+        for (uint32_t k = 0; k < launch->n; k++) {
+            uint32_t last = last_before(s, &own[k]);
+            if (last > s->follows[i]) s->follows[i] = last;
+        }
+        for (uint32_t k = 0; k < launch->n; k++) kernel_each_store(&own[k], note_store, s);
+    }
 }
 
 /* The kernel's last value, which names it in the ledger. */
@@ -72,19 +92,16 @@ static void add_candidate(const Plan *plan, Candidates *to, uint32_t launch) {
 }
 
 /* Finds later launches that load nothing stored from launch `first` on. */
-static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
+static void find_candidates(const Searching *s, uint32_t first, Candidates *found) {
     const Plan *plan = s->c->plan;
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[first], 0);
-    s->round++;
     found->n = 0;
-    for (uint32_t i = first; i < plan->launches.n && found->n <= LAUNCH_PARALLEL_TRIES; i++) {
-        const Launch *launch = &plan->launches.data[i];
-        const Kernel *own = launch_kernel(plan, launch, 0);
-        bool is_free =
-            own->is_init == kernel->is_init && kernel_factor(own) == kernel_factor(kernel);
-        for (uint32_t k = 0; k < launch->n; k++) is_free = is_free && !must_follow(s, &own[k]);
-        for (uint32_t k = 0; k < launch->n; k++) kernel_each_store(&own[k], note_store, s);
-        if (i == first || is_free) add_candidate(plan, found, i);
+    add_candidate(plan, found, first);
+    for (uint32_t i = first + 1; i < plan->launches.n && found->n <= LAUNCH_PARALLEL_TRIES; i++) {
+        if (s->follows[i] > first) continue;
+        const Kernel *own = launch_kernel(plan, &plan->launches.data[i], 0);
+        if (own->is_init == kernel->is_init && kernel_factor(own) == kernel_factor(kernel))
+            add_candidate(plan, found, i);
     }
 }
 
@@ -346,7 +363,8 @@ static void note_prices(const Composer *c, const TrialPrices *prices, Unjoined *
                                .current_us = prices->apart.us[i]});
 }
 
-static void join_each(Composer *c, Candidates *candidates) {
+/* Returns whether any is joined. */
+static bool join_each(Composer *c, Candidates *candidates) {
     uint32_t n_gone = 0; /* indices of launches have moved by the joined ones */
     for (uint32_t i = 1; i < candidates->n; i++) {
         if (candidates->apart[i].reason != REASON_NONE) continue;
@@ -357,16 +375,21 @@ static void join_each(Composer *c, Candidates *candidates) {
         if (result.reason == REASON_SLOWER_LAUNCH)
             note_prices(c, &result.prices, &candidates->apart[i]);
     }
+    return n_gone > 0;
 }
 
 static void propose(Composer *c) {
     ArenaMark mark = arena_mark(c->scratch);
-    Searching s = {.c = c, .made = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
+    Searching s = {.c = c,
+                   .follows = arena_array(c->scratch, uint32_t, c->plan->launches.n),
+                   .stored_by = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
     Candidates candidates;
     memset(&c->plan->unjoined, 0, sizeof c->plan->unjoined);
+    find_order(&s);
     for (uint32_t first = 0; first < c->plan->launches.n; first++) {
         find_candidates(&s, first, &candidates);
-        if (candidates.n > 1 && !join_all(c, &candidates)) join_each(c, &candidates);
+        bool is_alone = candidates.n == 1;
+        if (!is_alone && (join_all(c, &candidates) || join_each(c, &candidates))) find_order(&s);
         for (uint32_t i = 1; i < candidates.n; i++)
             if (candidates.apart[i].reason != REASON_NONE)
                 vec_push(c->arena, &c->plan->unjoined, candidates.apart[i]);
