@@ -12,6 +12,7 @@
 /* The three kernels in the composer's plan, and the buffers between them. */
 typedef struct Finder {
     const Plan *plan;
+    const uint32_t *n_users; /* per buffer: the kernels that have it as an argument */
     const Target *target;
     DimTab *dims;
     uint32_t at[GEMM_ROWS_GEMM_KERNELS];         /* launches: scores, rows, result */
@@ -36,21 +37,19 @@ static bool start_together(const Plan *plan, uint32_t a, uint32_t b) {
     return first->choice == second->choice && (!first->choice || first->version == second->version);
 }
 
-/* Finds the launch of the only kernel that loads the temporary. Returns false if there are several
- * or the buffer is no temporary. */
-static bool find_reader(const Plan *plan, uint32_t maker, uint32_t buffer, uint32_t *reader) {
+/* Finds the launch of the only kernel beside the maker, which is alone, that loads the temporary.
+ * Returns false if there are several or the buffer is no temporary. */
+static bool find_reader(const Finder *s, uint32_t maker, uint32_t buffer, uint32_t *reader) {
+    const Plan *plan = s->plan;
     uint32_t n = 0;
-    if (plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
-    for (uint32_t i = 0; i < plan->launches.n && n < 2; i++) {
+    if (plan->buffers.data[buffer].kind != BUFFER_TEMP || s->n_users[buffer] != 2) return false;
+    for (uint32_t i = maker + 1; i < plan->launches.n && !n; i++) {
         const Launch *launch = &plan->launches.data[i];
-        for (uint32_t k = 0; k < launch->n && i != maker; k++) {
-            if (kernel_find_arg(launch_kernel(plan, launch, k), buffer) == NO_ARG) continue;
-            *reader = i;
-            n++;
-        }
+        for (uint32_t k = 0; k < launch->n && !n; k++)
+            n += kernel_find_arg(launch_kernel(plan, launch, k), buffer) != NO_ARG;
+        *reader = i;
     }
-    return n == 1 && *reader > maker && is_alone(plan, *reader) &&
-           start_together(plan, maker, *reader) &&
+    return n && is_alone(plan, *reader) && start_together(plan, maker, *reader) &&
            !launch_has_own_kernel(plan, launch_kernel(plan, &plan->launches.data[*reader], 0)) &&
            !graph_block(plan->graph, plan->buffers.data[buffer].node, BLOCK_NEVER);
 }
@@ -136,11 +135,11 @@ static bool find_launches(Finder *s, uint32_t first) {
     if (!is_alone(plan, first) || scores->choice || !are_scores(s, scores, GEMM_ROWS_GEMM_MOST_K))
         return false;
     s->passed[0] = scores->row_stores.data[0].buffer;
-    if (!find_reader(plan, first, s->passed[0], &s->at[1])) return false;
+    if (!find_reader(s, first, s->passed[0], &s->at[1])) return false;
     const Kernel *rows = kernel_of(s, 1);
     if (!are_rows(s, rows) || !goes_over(s, rows, scores)) return false;
     s->passed[1] = rows->stages.data[rows->stages.n - 1].stores.data[0].buffer;
-    if (!find_reader(plan, s->at[1], s->passed[1], &s->at[2])) return false;
+    if (!find_reader(s, s->at[1], s->passed[1], &s->at[2])) return false;
     uint32_t n_args = scores->args.n + rows->args.n + kernel_of(s, 2)->args.n;
     return n_args <= MAX_KERNEL_ARGS && multiplies(s, kernel_of(s, 2), scores);
 }
@@ -167,7 +166,7 @@ static bool is_asked(const Composer *c, const Trial *t) {
 }
 
 static void propose(Composer *c) {
-    Finder s = {.plan = c->plan, .dims = c->plan->graph->dims};
+    Finder s = {.plan = c->plan, .n_users = c->n_users, .dims = c->plan->graph->dims};
     /* A launch that was made is replaced by another launch at the same index, so the index
      * stays. */
     for (uint32_t i = 0; i < c->plan->launches.n;) {
@@ -226,7 +225,7 @@ static bool find_online(Finder *s, uint32_t first) {
     const Kernel *scores = kernel_of(s, 0);
     if (!is_alone(s->plan, first) || !may_make_scores(s, scores)) return false;
     s->passed[0] = scores->row_stores.data[0].buffer;
-    return find_reader(s->plan, first, s->passed[0], &s->at[1]) &&
+    return find_reader(s, first, s->passed[0], &s->at[1]) &&
            scores->args.n + kernel_of(s, 1)->args.n <= MAX_KERNEL_ARGS &&
            weighs(s, kernel_of(s, 1), scores);
 }
@@ -250,7 +249,8 @@ static bool is_online_asked(const Composer *c, const Trial *t) {
 }
 
 static void propose_online(Composer *c) {
-    Finder s = {.plan = c->plan, .target = c->target, .dims = c->plan->graph->dims};
+    Finder s = {
+        .plan = c->plan, .n_users = c->n_users, .target = c->target, .dims = c->plan->graph->dims};
     for (uint32_t i = 0; i < c->plan->launches.n;) {
         bool is_kept =
             find_online(&s, i) &&

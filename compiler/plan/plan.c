@@ -182,20 +182,27 @@ VecU32 *plan_users(Arena *arena, const Plan *plan) {
     return users;
 }
 
-uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
-    buffer.ordinal = plan_n_buffers(plan, buffer.kind);
+/* `ordinal` is set. */
+static uint32_t add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
     buffer.offset_bytes = dim_const(plan->graph->dims, 0);
     vec_push(arena, &plan->buffers, buffer);
     return plan->buffers.n - 1;
 }
 
+uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
+    buffer.ordinal = plan_n_buffers(plan, buffer.kind);
+    return add_buffer(arena, plan, buffer);
+}
+
 uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape) {
+    uint32_t ordinal = plan_n_buffers(plan, BUFFER_TEMP);
     Buffer buffer = {.kind = BUFFER_TEMP,
+                     .ordinal = ordinal,
                      .dtype = dtype,
                      .shape = shape,
                      .node = node,
-                     .name = str_format(arena, "t%u", plan_n_buffers(plan, BUFFER_TEMP))};
-    return plan_add_buffer(arena, plan, buffer);
+                     .name = str_format(arena, "t%u", ordinal)};
+    return add_buffer(arena, plan, buffer);
 }
 
 uint32_t plan_n_init(const Plan *plan) {
