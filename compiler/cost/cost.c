@@ -452,7 +452,7 @@ static void price_init(Coster *c) {
     out->n_init_steps = out->n_launches;
     out->n_launches = 0;
     c->has_begun = false;
-    empty_cache(c);
+    if (out->n_init) empty_cache(c);
 }
 
 PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {

@@ -324,6 +324,12 @@ static DimId add_scaled(DimTab *tab, DimId a, DimId b, int64_t factor) {
     if (factor == 1 && is_number(tab, a, 0)) return b;
     Sum sum = {0};
     Dim da = *get(tab, a), db = *get(tab, b);
+    if (!da.n_terms && !db.n_terms) {
+        int64_t added, all;
+        bool is_good =
+            checked_mul(db.constant, factor, &added) && checked_add(da.constant, added, &all);
+        return is_good ? dim_const(tab, all) : DIM_NONE;
+    }
     sum_add_dim(tab, &sum, &da, 1);
     sum_add_dim(tab, &sum, &db, factor);
     return intern_sum(tab, &sum);
@@ -353,6 +359,10 @@ DimId dim_mul(DimTab *tab, DimId a, DimId b) {
     if (is_number(tab, a, 1)) return b;
     if (is_number(tab, b, 1)) return a;
     Dim da = *get(tab, a), db = *get(tab, b);
+    if (!da.n_terms && !db.n_terms) {
+        int64_t product;
+        return checked_mul(da.constant, db.constant, &product) ? dim_const(tab, product) : DIM_NONE;
+    }
     Sum sum = {0};
     sum_add_dim(tab, &sum, &db, da.constant);
     for (uint32_t i = 0; i < da.n_terms && !sum.failed; i++) {
@@ -557,6 +567,7 @@ int64_t dim_multiple(const DimTab *tab, DimId dim) {
 bool dim_always_le(DimTab *tab, DimId a, DimId b) {
     if (!a || !b) return false;
     if (get(tab, a)->hi <= get(tab, b)->lo) return true;
+    if (!get(tab, a)->n_terms && !get(tab, b)->n_terms) return false;
     DimId difference = dim_sub(tab, b, a);
     return difference && get(tab, difference)->lo >= 0;
 }
