@@ -257,29 +257,57 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
+/* A value whose users are visited in order. */
+typedef struct Uses {
+    NodeId of;
+    uint32_t next; /* of its users */
+} Uses;
+typedef Vec(Uses) VecUses;
+
+/* The first user after `id` of these values, without those that have none left. */
+static NodeId next_user(const Grouper *p, VecUses *all, NodeId id) {
+    NodeId first = NODE_NONE;
+    for (uint32_t i = 0; i < all->n;) {
+        Uses *uses = &all->data[i];
+        const VecU32 *users = &p->users[uses->of];
+        while (uses->next < users->n && users->data[uses->next] <= id) uses->next++;
+        if (uses->next == users->n) {
+            *uses = all->data[--all->n];
+            continue;
+        }
+        if (first == NODE_NONE || users->data[uses->next] < first) first = users->data[uses->next];
+        i++;
+    }
+    return first;
+}
+
+static void visit(const Grouper *p, NodeId id, VecU32 *visited, VecUses *uses) {
+    node_add(p->flags, id, GROUPING_VISITED);
+    vec_push(p->arena, visited, id);
+    vec_push(p->arena, uses, ((Uses){.of = id}));
+}
+
 /* The last value that all uses of `source` go through, elementwise, in its shape and with no more
  * bytes, inside its `fuse must` block if it is in one; NODE_NONE if there is none. Sets `*output`
- * to an output among these values, if there is one. The function visits the nodes in topological
+ * to an output among these values, if there is one. The function visits the users in topological
  * order and counts the uses of visited nodes that are still open. */
 static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
-    NodeId found = NODE_NONE;
-    uint32_t block = must_block(graph, source);
-    node_add(p->flags, source, GROUPING_VISITED);
-    uint32_t n_open = p->users[source].n;
-    NodeId id = source + 1;
-    for (; id < graph->nodes.n && n_open; id++) {
+    NodeId found = NODE_NONE, id = source;
+    uint32_t block = must_block(graph, source), n_open = p->users[source].n;
+    ArenaMark mark = arena_mark(p->arena);
+    VecU32 visited = {0};
+    VecUses uses = {0};
+    visit(p, source, &visited, &uses);
+    while (n_open && (id = next_user(p, &uses, id)) != NODE_NONE) {
         const Node *node = graph_node(graph, id);
-        uint32_t n_met = 0;
-        for (uint32_t i = 0; i < node->n_args; i++)
-            n_met += node_has(p->flags, node->args[i], GROUPING_VISITED);
-        if (n_met == 0) continue;
         OpClass cls = op_info(node->op)->cls;
         bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
         if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
-        node_add(p->flags, id, GROUPING_VISITED);
-        n_open -= n_met;
+        for (uint32_t i = 0; i < node->n_args; i++)
+            n_open -= node_has(p->flags, node->args[i], GROUPING_VISITED);
+        visit(p, id, &visited, &uses);
         bool is_output = node_has(p->flags, id, GROUPING_OUTPUT);
         bool is_end = is_output || node_has(p->flags, id, GROUPING_WANTED);
         if (n_open == 0 && !is_end && !node_has(p->flags, id, GROUPING_NEVER_SINKS) &&
@@ -289,8 +317,8 @@ static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
         if (is_end) break;
         n_open += p->users[id].n;
     }
-    for (NodeId k = source; k <= id && k < graph->nodes.n; k++)
-        node_drop(p->flags, k, GROUPING_VISITED);
+    for (uint32_t i = 0; i < visited.n; i++) node_drop(p->flags, visited.data[i], GROUPING_VISITED);
+    arena_rewind(p->arena, mark);
     return found;
 }
 
