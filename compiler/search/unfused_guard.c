@@ -132,7 +132,8 @@ static bool unfuse_losers(Searcher *c, const Plan *plan, const Prices *unfused, 
 Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     Prices unfused;
     Evaluation now;
-    bool is_large = c->graph->nodes.n > SEARCH_GUARD_NODES;
+    bool has_cores = c->planning->target->has->cores;
+    bool is_large = c->graph->nodes.n > (has_cores ? SEARCH_CPU_GUARD_NODES : SEARCH_GUARD_NODES);
     if (!plan || is_large || !search_evaluate(c, c->decisions, &now)) return plan;
     arena_rewind(c->scratch, c->clean);
     if (!prices_of_unfused(c->planning, c->arena, c->scratch, c->graph, &c->points, &unfused))
