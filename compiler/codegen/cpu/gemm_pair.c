@@ -24,7 +24,8 @@ Val gemm_pair(const Gemm *gemm, Val first, Val second) {
     const Codegen *k = gemm->lower->k;
     Val mask = k_splat(k, k_i32(k, (1 << HALF_BITS) - 1), gemm->lanes);
     Val n_bits = k_splat(k, k_i32(k, HALF_BITS), gemm->lanes);
-    return k_or(k, k_and(k, first, mask), k_shl(k, second, n_bits));
+    Val high = k_shl(k, second, n_bits);
+    return k_or(k, k_and(k, first, mask), high);
 }
 
 Val gemm_add_pairs(const Gemm *gemm, Val a, Val b, Val sum) {
@@ -53,8 +54,8 @@ static void join_vectors(const Gemm *gemm, Val base, uint32_t pitch, uint32_t n)
     for (uint32_t v = 0; v < n; v += gemm->lanes) {
         Val low = gemm_load(gemm, gemm_element(gemm, from, lower_index_const(lower, v)));
         Val high = gemm_load(gemm, gemm_element(gemm, from, lower_index_const(lower, pitch + v)));
-        gemm_store(gemm, gemm_element(gemm, to, lower_index_const(lower, v)),
-                   gemm_pair(gemm, low, high));
+        Val pairs = gemm_pair(gemm, low, high);
+        gemm_store(gemm, gemm_element(gemm, to, lower_index_const(lower, v)), pairs);
     }
     loop_end(k, &loop);
 }
@@ -101,7 +102,8 @@ static void join_along_k(Gemm *gemm) {
     Val b = gemm_load(gemm, gemm_element(gemm, from, lower_index_const(lower, n)));
     Val low = k_shuffle(k, a, b, LLVMConstVector(even, n));
     Val high = k_shuffle(k, a, b, LLVMConstVector(odd, n));
-    gemm_store(gemm, gemm_element(gemm, row, loop.index), gemm_pair(gemm, low, high));
+    Val pairs = gemm_pair(gemm, low, high);
+    gemm_store(gemm, gemm_element(gemm, row, loop.index), pairs);
     loop_end(k, &loop);
     loop_end(k, &rows);
 }

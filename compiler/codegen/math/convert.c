@@ -121,7 +121,8 @@ static Val odd_of_i64(const Codegen *k, Val value) {
     Val wide = k_and(k, k_or(k, value, k_select(k, is_inexact, odd, zero)), kept);
     Val least = k_splat(k, k_i64(k, -(INT64_C(1) << 53)), lanes);
     Val most = k_splat(k, k_i64(k, INT64_C(1) << 53), lanes);
-    Val is_exact = k_and(k, k_sge(k, value, least), k_sle(k, value, most));
+    Val is_at_most = k_sle(k, value, most);
+    Val is_exact = k_and(k, k_sge(k, value, least), is_at_most);
     return k_select(k, is_exact, value, wide);
 }
 

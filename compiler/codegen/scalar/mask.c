@@ -210,9 +210,11 @@ static Seen compared(const Codegen *k, PrimId prim, Range a, Range b) {
         seen = (Seen){.all = k_slt(k, a.hi, b.lo), .none = k_sge(k, a.lo, b.hi)};
     else if (prim == PRIM_LE)
         seen = (Seen){.all = k_sle(k, a.hi, b.lo), .none = k_sgt(k, a.lo, b.hi)};
-    else
-        seen = (Seen){.all = k_and(k, k_eq(k, a.lo, b.hi), k_eq(k, a.hi, b.lo)),
-                      .none = k_or(k, k_slt(k, a.hi, b.lo), k_slt(k, b.hi, a.lo))};
+    else {
+        Val is_one = k_eq(k, a.hi, b.lo), is_behind = k_slt(k, b.hi, a.lo);
+        seen = (Seen){.all = k_and(k, k_eq(k, a.lo, b.hi), is_one),
+                      .none = k_or(k, k_slt(k, a.hi, b.lo), is_behind)};
+    }
     Val holds = both(k, a.holds, b.holds);
     return (Seen){.all = both(k, seen.all, holds), .none = both(k, seen.none, holds)};
 }

@@ -119,8 +119,8 @@ Val masked_load(const Codegen *k, Val pointer, uint32_t bytes, Val mask, Val out
     if (!is_first(k, pointer, bytes, mask, outside, &first))
         return load_by_mask(k, pointer, bytes, mask, outside);
     LLVMTypeRef words = units_type(k, &first, WORD_BYTES);
-    Val all =
-        load_by_mask(k, pointer, bytes, words_mask(k, &first, words), k_bitcast(k, outside, words));
+    Val others = k_bitcast(k, outside, words);
+    Val all = load_by_mask(k, pointer, bytes, words_mask(k, &first, words), others);
     for (uint32_t unit = WORD_BYTES / 2; unit >= bytes; unit /= 2)
         all = load_rest(k, &first, unit, bytes, all);
     return k_bitcast(k, all, LLVMTypeOf(outside));
@@ -133,7 +133,8 @@ void masked_store(const Codegen *k, Val pointer, uint32_t bytes, Val mask, Val v
         return;
     }
     LLVMTypeRef words = units_type(k, &first, WORD_BYTES);
-    store_by_mask(k, pointer, bytes, words_mask(k, &first, words), k_bitcast(k, value, words));
+    Val in_words = k_bitcast(k, value, words);
+    store_by_mask(k, pointer, bytes, words_mask(k, &first, words), in_words);
     for (uint32_t unit = WORD_BYTES / 2; unit >= bytes; unit /= 2)
         store_rest(k, &first, unit, bytes);
 }

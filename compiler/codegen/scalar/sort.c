@@ -240,7 +240,8 @@ static Acc item_before(const SortRow *sort, const Level *level, Val at, Val end)
     const Codegen *k = lower->k;
     Val last = k_index_cast(k, k_subi(k, length(sort), 1), LLVMTypeOf(at));
     Acc item = item_load(sort, level->from, is_packed(lower) ? at : least(k, at, last));
-    return acc_select(lower, k_slt(k, at, end), item, item_last(sort));
+    Acc behind = item_last(sort);
+    return acc_select(lower, k_slt(k, at, end), item, behind);
 }
 
 /* Sets where the chunk reads: how many elements of the left run are among the first `n` of the

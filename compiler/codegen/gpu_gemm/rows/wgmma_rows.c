@@ -186,7 +186,8 @@ static DimId n_tiles(const WgmmaRows *s) {
 static Loop each_tile(const WgmmaRows *s) {
     Lower *lower = s->lower;
     Val step = gpu_index(lower, gpu_special(s->k, "nctaid.x"));
-    return loop_begin_by(s->k, gpu_block(lower), lower_dim(lower, n_tiles(s)), step);
+    Val n = lower_dim(lower, n_tiles(s));
+    return loop_begin_by(s->k, gpu_block(lower), n, step);
 }
 
 /* The batches whose right operands the L2 cache holds together. */
@@ -213,7 +214,8 @@ Val wgmma_rows_number(const WgmmaRows *s, Val at) {
     Val per_group = k_mul(k, group, rows);
     Val first = k_mul(k, k_udiv(k, at, per_group), group), in_group = k_urem(k, at, per_group);
     Val size = k_umin(k, k_sub(k, all, first), group);
-    Val row = k_sub(k, k_subi(k, rows, 1), k_udiv(k, in_group, size));
+    Val from_end = k_udiv(k, in_group, size);
+    Val row = k_sub(k, k_subi(k, rows, 1), from_end);
     return k_mad(k, k_add(k, first, k_urem(k, in_group, size)), rows, row);
 }
 
@@ -261,9 +263,11 @@ static Val own_flag(const WgmmaRows *s, Val stage) {
 static void bring_left(const WgmmaRows *s) {
     const Codegen *k = s->k;
     Val parity = k_load(k, k->i32, s->left_parity);
-    wgmma_wait(&s->out, left_barrier(s, LEFT_EMPTY), k_xori(k, parity, 1));
+    Val opposite = k_xori(k, parity, 1);
+    wgmma_wait(&s->out, left_barrier(s, LEFT_EMPTY), opposite);
+    Val full = left_barrier(s, LEFT_FULL);
     bring_tile(s, &s->left, &s->block, s->block.m0, lower_index_const(s->lower, 0),
-               gpu_shared_dynamic(k), left_barrier(s, LEFT_FULL), NULL);
+               gpu_shared_dynamic(k), full, NULL);
 }
 
 /* The lhs follows the first tile of the rhs, which need not wait for the rows before to end. */
@@ -281,13 +285,13 @@ static void fill_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState p
     (void)sees_all;
     if (s->has_scores) {
         wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_EMPTY), opposite);
-        bring_tile(s, &s->right, &s->block, column, zero, right_at(s, place.stage),
-                   stage_barrier(s, place.stage, RIGHT_FULL), NULL);
+        Val full = stage_barrier(s, place.stage, RIGHT_FULL);
+        bring_tile(s, &s->right, &s->block, column, zero, right_at(s, place.stage), full, NULL);
         if (s->has_maps) bring_left_once(s);
     }
     wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_EMPTY), opposite);
-    bring_tile(s, &s->values, &s->out_block, zero, column, values_at(s, place.stage),
-               stage_barrier(s, place.stage, VALUES_FULL), own_flag(s, place.stage));
+    Val flag = own_flag(s, place.stage), full = stage_barrier(s, place.stage, VALUES_FULL);
+    bring_tile(s, &s->values, &s->out_block, zero, column, values_at(s, place.stage), full, flag);
 }
 
 /* `ring` has the stage, its parity, and the parity of the lhs. */
@@ -309,7 +313,8 @@ static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState 
     (void)column;
     wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_FULL), place.parity);
     If hides = if_begin(k, s->may_hide ? NULL : k_not(k, sees_all));
-    wgmma_rows_check_values(s, values_at(s, place.stage), own_flag(s, place.stage));
+    Val flag = own_flag(s, place.stage);
+    wgmma_rows_check_values(s, values_at(s, place.stage), flag);
     if_end(k, &hides);
     If one = if_begin(k, k_eqi(k, k_andi(k, s->out.thread, WARP_THREADS - 1), 0));
     gpu_mbarrier_arrive(k, stage_barrier(s, place.stage, VALUES_CHECKED));
@@ -433,7 +438,8 @@ static PipelineState place_before(const WgmmaRows *s, PipelineState place) {
 static void begin_scores(const WgmmaRows *s, PipelineState place) {
     if (!s->has_scores) return;
     wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_FULL), place.parity);
-    wgmma_rows_multiply_scores(s, own_left(s), right_at(s, place.stage));
+    Val right = right_at(s, place.stage);
+    wgmma_rows_multiply_scores(s, own_left(s), right);
 }
 
 /* Whether a value of the stage is not finite: i1. */

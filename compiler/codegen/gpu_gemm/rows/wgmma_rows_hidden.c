@@ -90,7 +90,8 @@ static void add_pair(const WgmmaRows *s, const SeenKey *key, Val pair, uint32_t 
     Val values = k_bitcast(k, pair, k_value_type(k, dtype, PAIR)), none = k_number(k, DT_F32, -0.0);
     values = convert_value(k, values, dtype, DT_F32);
     for (uint32_t i = 0; i < PAIR; i++) {
-        Val value = k_select(k, is_infinite_half(s, pair, i), k_extract(k, values, i), none);
+        Val half = k_extract(k, values, i);
+        Val value = k_select(k, is_infinite_half(s, pair, i), half, none);
         for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
             Val sum = s->sums[gpu_fragment_pair(0, 0, j, r) + i];
             Val own = k_select(k, key->seen[r], value, none);

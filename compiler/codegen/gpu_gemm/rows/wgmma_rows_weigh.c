@@ -167,9 +167,10 @@ static Val ending_exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t
     const Codegen *k = s->k;
     Val pair[PAIR], none = k_splat(k, k_number(k, DT_F32, s->greatest.identity), PAIR);
     DimId n_keys = kernel_axis_extent(s->lower->kernel, s->key_axis);
-    if (dim_multiple(lower_dims(s->lower), n_keys) % PAIR == 0)
-        return k_select(k, k_splat(k, exists_at(s, column), PAIR),
-                        exponents(s, column, r, n, false), none);
+    if (dim_multiple(lower_dims(s->lower), n_keys) % PAIR == 0) {
+        Val all = exponents(s, column, r, n, false);
+        return k_select(k, k_splat(k, exists_at(s, column), PAIR), all, none);
+    }
     for (uint32_t i = 0; i < PAIR; i++)
         pair[i] = single_exponent(s, k_offset(k, column, i), r, n, i);
     return k_vector(k, pair, PAIR);
@@ -326,7 +327,8 @@ static Val has_large_shift(const WgmmaRows *s, const RowMost *rows) {
     const Codegen *k = s->k;
     Val any = NULL;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val large = k_or(k, is_large(s, finite_shift(s, rows[r].before)), is_large(s, rows[r].now));
+        Val now = is_large(s, rows[r].now);
+        Val large = k_or(k, is_large(s, finite_shift(s, rows[r].before)), now);
         any = any ? k_or(k, any, large) : large;
     }
     return gpu_any_of_warp(k, any);
@@ -427,7 +429,8 @@ void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
     bool is_part = s->out_lower->kernel->segment_axis != NO_AXIS;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
+        Val second = k_load(k, k->f32, s->total[r][1]);
+        Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), second);
         total = gpu_fragment_join(s->out_lower, &s->total_of_row, (Acc){total, NULL}).value;
         if (is_part) {
             Val rest = rest_of_shift(s, finite_shift(s, k_load(k, k->f32, s->shift[r])));
