@@ -507,6 +507,12 @@ static bool atom_is_multiple(IndexTab *tab, const IndexAtom *atom, uint32_t axis
     return false;
 }
 
+bool index_is_near(IndexTab *tab, IndexId id, uint32_t axis, int64_t most) {
+    if (index_lane_motion(tab, id, axis, INDEX_ANY_START) != LANES_VARYING) return true;
+    int64_t stride = index_stride_const(tab, id, axis);
+    return stride > 0 && stride <= most;
+}
+
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple) {
     const Expr *e = &tab->exprs.data[id];
     if (!dim_divides(tab, e->offset, multiple)) return false;

@@ -103,6 +103,9 @@ typedef enum {
 /* As lanes: an index that moves alike over so many neighbours does so from any start. */
 enum { INDEX_ANY_START = 1 << 20 };
 LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes);
+/* Whether the elements at neighbouring values of `axis` are the same, contiguous, or at most `most`
+ * elements apart, from any start. */
+bool index_is_near(IndexTab *tab, IndexId id, uint32_t axis, int64_t most);
 /* Whether the index is a multiple of `multiple` whenever `axis` is; UINT32_MAX means no axis. */
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple);
 

@@ -99,13 +99,6 @@ const TemplateSchedule schedule_cpu_column = {.propose = propose_cpu};
 
 /* Rows in lanes. */
 
-/* Whether a vector's elements are the same, contiguous, or at most `most` elements apart. */
-static bool is_near(const Scheduler *s, IndexId address, uint32_t axis, int64_t most) {
-    if (index_lane_motion(s->indices, address, axis, INDEX_ANY_START) != LANES_VARYING) return true;
-    int64_t stride = index_stride_const(s->indices, address, axis);
-    return stride > 0 && stride <= most;
-}
-
 /* Whether neighbouring rows are neighbours in memory too. AVX2 loads elements of less than a word
  * under a mask one by one, so these need a whole vector. */
 static bool are_near(const Scheduler *s, uint32_t axis) {
@@ -118,12 +111,14 @@ static bool are_near(const Scheduler *s, uint32_t axis) {
         if (!live[id] || load->kind != SCALAR_LOAD) continue;
         bool is_narrow = dtype_bytes(load->dtype) < WORD_BYTES;
         int64_t most_apart = is_narrow ? SCHED_CPU_ROWS_NARROW_STRIDE : SCHED_CPU_ROWS_LOAD_STRIDE;
-        if ((is_short && is_narrow) || !is_near(s, load->index, axis, most_apart)) return false;
+        if ((is_short && is_narrow) || !index_is_near(s->indices, load->index, axis, most_apart))
+            return false;
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];
         for (uint32_t k = 0; k < stage->stores.n; k++)
-            if (!is_near(s, stage->stores.data[k].address, axis, SCHED_CPU_ROWS_STORE_STRIDE))
+            if (!index_is_near(s->indices, stage->stores.data[k].address, axis,
+                               SCHED_CPU_ROWS_STORE_STRIDE))
                 return false;
     }
     return true;

@@ -67,13 +67,6 @@ bool cpu_taps_go_along_lanes(const Kernel *kernel, uint32_t axis, uint32_t lanes
            extent > (LEAST_VECTORS - 1) * (int64_t)lanes;
 }
 
-/* Whether a vector's elements are the same, contiguous, or at most INDEX_NEAR_STRIDE apart. */
-static bool is_near(IndexTab *tab, IndexId address, uint32_t axis) {
-    if (index_lane_motion(tab, address, axis, INDEX_ANY_START) != LANES_VARYING) return true;
-    int64_t stride = index_stride_const(tab, address, axis);
-    return stride > 0 && stride <= INDEX_NEAR_STRIDE;
-}
-
 /* Narrows the middle to where the guard holds. False: that is not known. */
 static bool add_guard(const Kernel *kernel, GuardId id, uint32_t axis, CpuTapsSteps *steps) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -101,7 +94,8 @@ static CpuTapsSteps lane_steps(const Kernel *kernel, const bool *in_tap, uint32_
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!in_tap[id]) continue;
         is_known = add_guard(kernel, s->guard, axis, &steps) && is_known;
-        if (s->kind == SCALAR_LOAD) has_vectors = has_vectors && is_near(tab, s->index, axis);
+        if (s->kind == SCALAR_LOAD)
+            has_vectors = has_vectors && index_is_near(tab, s->index, axis, INDEX_NEAR_STRIDE);
     }
     if (!steps.has_guards || !is_known || extent < 1) return steps;
     if (steps.hi > extent) steps.hi = extent;
