@@ -64,22 +64,28 @@ static bool transposed_own_kernel(const Region *region, Decisions *decisions) {
     return ask(region, REGION_TRANSPOSED, decisions, DIRECTIVE_OWN_KERNEL);
 }
 
-static bool ask_reductions(const Graph *graph, Decisions *decisions, Directive directive) {
+/* Sets the directive on all nodes of the class. */
+static bool ask_class(const Region *region, OpClass cls, Decisions *decisions,
+                      Directive directive) {
+    const Graph *graph = region->subgraph.graph;
     bool changes = false;
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
-        OpClass cls = graph_class(graph, id);
-        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE)
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (graph_class(graph, id) == cls)
             changes = decisions_add(decisions, id, directive) || changes;
-    }
     return changes;
 }
 
+static bool ask_reductions(const Region *region, Decisions *decisions, Directive directive) {
+    bool changes = ask_class(region, CLASS_REDUCE, decisions, directive);
+    return ask_class(region, CLASS_ARGREDUCE, decisions, directive) || changes;
+}
+
 static bool rows_unmerged(const Region *region, Decisions *decisions) {
-    return ask_reductions(region->subgraph.graph, decisions, DIRECTIVE_NO_MERGE);
+    return ask_reductions(region, decisions, DIRECTIVE_NO_MERGE);
 }
 
 static bool split_reductions(const Region *region, Decisions *decisions) {
-    return ask_reductions(region->subgraph.graph, decisions, DIRECTIVE_SPLIT_REDUCE);
+    return ask_reductions(region, decisions, DIRECTIVE_SPLIT_REDUCE);
 }
 
 /* A kernel with a concat computes all operands for all lanes and selects one of the values. */
@@ -92,24 +98,14 @@ static bool slice_gemms(const Region *region, Decisions *decisions) {
     return ask(region, REGION_MAY_SLICE, decisions, DIRECTIVE_GEMM_SLICE);
 }
 
-/* Each piece is stored by the kernel that computes it, and the concat is a copy. */
-static bool joined_own_kernel(const Region *region, Decisions *decisions) {
-    const Graph *graph = region->subgraph.graph;
-    bool changes = false;
-    for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (graph_class(graph, id) == CLASS_CONCAT)
-            changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
-    return changes;
-}
-
 /* The sorts alone: they store their orders one by one, and maps read them in vectors. */
 static bool sorts_own_kernel(const Region *region, Decisions *decisions) {
-    const Graph *graph = region->subgraph.graph;
-    bool changes = false;
-    for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (graph_class(graph, id) == CLASS_SORT)
-            changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
-    return changes;
+    return ask_class(region, CLASS_SORT, decisions, DIRECTIVE_OWN_KERNEL);
+}
+
+/* Each piece is stored by the kernel that computes it, and the concat is a copy. */
+static bool joined_own_kernel(const Region *region, Decisions *decisions) {
+    return ask_class(region, CLASS_CONCAT, decisions, DIRECTIVE_OWN_KERNEL);
 }
 
 static bool all_own_kernels(const Region *region, Decisions *decisions) {
