@@ -69,31 +69,23 @@ static NodeId spread_out(Call *c, NodeId x, const Spread *s, const int64_t *low,
     return build_pad(c->im->b, x, (DimList){rank, before}, (DimList){rank, behind}, NULL);
 }
 
-/* A transposed convolution without padding, and with as many results beyond its own as the cut
- * needs; then what lies in [low, low + out) of it, where zeros are before the first result. */
+/* A transposed convolution without padding, of which only [low, low + out) is kept; beyond it are
+ * zeros. */
 static NodeId conv_transpose_cut(Call *c, NodeId x, NodeId weights, const Spread *s,
                                  int64_t groups) {
-    int64_t beyond[MAX_RANK], low[MAX_RANK] = {0}, high[MAX_RANK] = {0};
+    Spread all = {.n = s->n};
+    int64_t low[MAX_RANK], high[MAX_RANK];
     for (uint32_t k = 0; k < s->n; k++) {
-        int64_t full = (s->in[k] - 1) * s->stride[k] + (s->kernel[k] - 1) * s->dilation[k] + 1;
-        int64_t past = s->low[k] + s->out[k] - full;
-        beyond[k] = past > 0 ? past : 0;
-        low[k + 2] = s->low[k] < 0 ? -s->low[k] : 0;
+        all.in[k] = (s->in[k] - 1) * s->stride[k] + (s->kernel[k] - 1) * s->dilation[k] + 1;
+        all.stride[k] = 1;
+        low[k] = -s->low[k];
+        high[k] = s->low[k] + s->out[k] - all.in[k];
     }
     NodeId operands[] = {x, weights};
     const char *text = str_format(
-        c->im->arena,
-        "conv_transpose%ud(x, w, stride=%s, output_padding=%s, groups=%lld, dilation=%s)", s->n,
-        int_list(c, s->n, s->stride), int_list(c, s->n, beyond), (long long)groups,
-        int_list(c, s->n, s->dilation));
-    NodeId y = express(c, text, 2, operands);
-    y = express(c,
-                str_format(c->im->arena, "pad(x, low=%s, high=%s)", int_list(c, s->n + 2, low),
-                           int_list(c, s->n + 2, high)),
-                1, &y);
-    for (uint32_t k = 0; k < s->n && y != NODE_NONE; k++)
-        y = part_of(c, y, k + 2, number(c, s->low[k] > 0 ? s->low[k] : 0), number(c, s->out[k]));
-    return y;
+        c->im->arena, "conv_transpose%ud(x, w, stride=%s, groups=%lld, dilation=%s)", s->n,
+        int_list(c, s->n, s->stride), (long long)groups, int_list(c, s->n, s->dilation));
+    return spread_out(c, express(c, text, 2, operands), &all, low, high);
 }
 
 /* x: [n, c, d..], weights: [c, m / g, k..], bias: [m] -> [n, m, o..] */
