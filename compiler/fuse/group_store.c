@@ -264,7 +264,8 @@ typedef struct Uses {
 } Uses;
 typedef Vec(Uses) VecUses;
 
-/* The first user after `id` of these values, without those that have none left. */
+/* The first node after `id` that uses one of these values. Values without later users leave the
+ * list. */
 static NodeId next_user(const Grouper *p, VecUses *all, NodeId id) {
     NodeId first = NODE_NONE;
     for (uint32_t i = 0; i < all->n;) {

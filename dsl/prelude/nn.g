@@ -100,7 +100,7 @@ def attention_heads(q, k, v, mask, is_causal, scale) {
 # Whether a mask differs from head to head.
 def attention_mask_has_heads(mask) = false if mask == none else false if rank(mask) < 3 else most(dim(mask, -3)) != 1
 
-# `attention_groups` of one row of queries: those that share a head are the rows of one matrix.
+# `attention_groups` of one row of queries: the queries that share a head of keys are the rows of one matrix.
 def attention_group_rows(q, k, v, mask, scale) {
   r = rank(q)
   g = dim(k, -3)

@@ -86,51 +86,45 @@ Test(order, a_kernel_without_products_loops_in_the_order_that_it_stores) {
     arena_free(arena);
 }
 
-/* A CPU packs windows along k, and stores of vectors along n. */
-Test(order, cpus_want_the_same) {
+/* Checks that the named temporaries have their channels innermost on a CPU. */
+static void expect_inner_on_cpu(const char *source, uint32_t n, const char *const *names) {
     Arena *arena = arena_new(NULL);
-    Plan *plan = plan_of(arena,
-                         "graph g(x: f32[1, 64, 28, 28]) -> (y: f32[1, 64, 28, 28]) {\n"
-                         "  param w: f32[64, 64, 3, 3]\n  param v: f32[64, 64, 1, 1]\n"
-                         "  a = relu(conv2d(x, v))\n  h = relu(conv2d(a, w, padding=1))\n"
-                         "  y = relu(conv2d(h, v) + a)\n}\n",
-                         false, TARGET_CPU);
-    cr_expect_eq(temp_of(plan, "h")->inner, 2);
+    Plan *plan = plan_of(arena, source, false, TARGET_CPU);
+    for (uint32_t i = 0; i < n; i++)
+        cr_expect_eq(temp_of(plan, names[i])->inner, 2, "%s", names[i]);
     arena_free(arena);
 }
 
-/* What lies between a convolution and those that read it, through pools, concats and paddings: all
- * are computed along the channels. */
+/* A CPU packs windows along k, and stores of vectors along n. */
+Test(order, cpus_want_the_same) {
+    expect_inner_on_cpu("graph g(x: f32[1, 64, 28, 28]) -> (y: f32[1, 64, 28, 28]) {\n"
+                        "  param w: f32[64, 64, 3, 3]\n  param v: f32[64, 64, 1, 1]\n"
+                        "  a = relu(conv2d(x, v))\n  h = relu(conv2d(a, w, padding=1))\n"
+                        "  y = relu(conv2d(h, v) + a)\n}\n",
+                        1, (const char *const[]){"h"});
+}
+
+/* Convolutions read their images through pools, concats and paddings, which are computed along the
+ * channels too. */
 Test(order, values_between_convolutions_lie_alike_on_a_cpu) {
-    Arena *arena = arena_new(NULL);
-    Plan *plan = plan_of(arena,
-                         "graph g(x: f32[1, 16, 64, 64]) -> (y: f32[1, 16, 64, 64]) {\n"
-                         "  param w: f32[16, 16, 3, 3]\n  param v: f32[16, 32, 3, 3]\n"
-                         "  a = relu(conv2d(x, w, padding=1))\n"
-                         "  p = max_pool2d(a, 2)\n"
-                         "  b = relu(conv2d(p, w, padding=1))\n"
-                         "  u = interpolate(b, scale_factor=2)\n"
-                         "  y = conv2d(concat([a, u], axis=1), v, padding=1)\n}\n",
-                         false, TARGET_CPU);
-    cr_expect_eq(temp_of(plan, "a")->inner, 2);
-    cr_expect_eq(temp_of(plan, "p")->inner, 2);
-    arena_free(arena);
+    expect_inner_on_cpu("graph g(x: f32[1, 16, 64, 64]) -> (y: f32[1, 16, 64, 64]) {\n"
+                        "  param w: f32[16, 16, 3, 3]\n  param v: f32[16, 32, 3, 3]\n"
+                        "  a = relu(conv2d(x, w, padding=1))\n"
+                        "  p = max_pool2d(a, 2)\n"
+                        "  b = relu(conv2d(p, w, padding=1))\n"
+                        "  u = interpolate(b, scale_factor=2)\n"
+                        "  y = conv2d(concat([a, u], axis=1), v, padding=1)\n}\n",
+                        2, (const char *const[]){"a", "p"});
 }
 
 /* A convolution of each channel by itself is computed in any order. */
 Test(order, channels_lie_innermost_through_depthwise_convolutions) {
-    static const char *const names[] = {"a", "b"};
-    Arena *arena = arena_new(NULL);
-    Plan *plan = plan_of(arena,
-                         "graph g(x: f32[1, 16, 32, 32]) -> (y: f32[1, 16, 16, 16]) {\n"
-                         "  param v: f32[96, 16, 1, 1]\n  param d: f32[96, 1, 3, 3]\n"
-                         "  param u: f32[16, 96, 1, 1]\n  a = silu(conv2d(x, v))\n"
-                         "  b = silu(conv2d(a, d, stride=2, padding=1, groups=96))\n"
-                         "  y = conv2d(b, u)\n}\n",
-                         false, TARGET_CPU);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        cr_expect_eq(temp_of(plan, names[i])->inner, 2, "%s", names[i]);
-    arena_free(arena);
+    expect_inner_on_cpu("graph g(x: f32[1, 16, 32, 32]) -> (y: f32[1, 16, 16, 16]) {\n"
+                        "  param v: f32[96, 16, 1, 1]\n  param d: f32[96, 1, 3, 3]\n"
+                        "  param u: f32[16, 96, 1, 1]\n  a = silu(conv2d(x, v))\n"
+                        "  b = silu(conv2d(a, d, stride=2, padding=1, groups=96))\n"
+                        "  y = conv2d(b, u)\n}\n",
+                        2, (const char *const[]){"a", "b"});
 }
 
 typedef struct Kept {

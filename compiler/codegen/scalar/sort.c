@@ -5,10 +5,8 @@
  * elements those of the left run come first, so the sort is stable. See sort.h.
  *
  * On a GPU an element of an order is its number in the row, and its key is read through it. On a
- * CPU
- * (`is_packed`) it is an integer of twice the key's bits: the key in the upper half, as an unsigned
- * number that has the order of the sort, and the number in the lower one.
- */
+ * CPU (`is_packed`) it is an integer of twice the key's bits: the key in the upper half, as an
+ * unsigned number that has the order of the sort, and the number in the lower half. */
 #include "codegen/scalar/sort.h"
 
 #include <math.h>
