@@ -54,11 +54,11 @@ GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude_text.c $(
 sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
 FRONT_SRC = $(call sources,front)
-CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template \
+CORE_SRC = $(call sources,base ir/dim ir ir/build ir/print machine interp lowering plan pipeline template \
   cost/count cost/kernel cost schedule/wgmma schedule memory fuse/inline fuse split layout launch search \
   explain report artifact verify onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
-CORE_SRC = $(call sources,base ir/dim ir ir/build interp onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
+CORE_SRC = $(call sources,base ir/dim ir ir/build ir/print interp onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
 endif
 BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm codegen/gpu_gemm/rows \
   codegen/cpu codegen/ptx driver)

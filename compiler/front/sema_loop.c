@@ -173,10 +173,43 @@ static Value loop_value(Sema *sema, Loop *loop) {
     return value;
 }
 
+/* The tensors of carried values, and the names of what they are part of. */
+typedef struct Carried {
+    Vec(NodeId) nodes;
+    Vec(Str) names;
+} Carried;
+
+static void add_carried(Sema *sema, Carried *carried, const Value *value, Str name) {
+    if (value->kind == VALUE_TENSOR) {
+        vec_push(sema->arena, &carried->nodes, value->node);
+        vec_push(sema->arena, &carried->names, name);
+    }
+    for (uint32_t i = 0; value->kind == VALUE_LIST && i < value->n_items; i++)
+        add_carried(sema, carried, &value->items[i], name);
+}
+
+static Carried carried_tensors(Sema *sema, const Loop *loop) {
+    Carried carried = {0};
+    for (uint32_t i = 0; i < loop->n_carried; i++)
+        add_carried(sema, &carried, &loop->carried[i], loop->ast->loop->carried.data[i].name);
+    return carried;
+}
+
+static void note_step(Sema *sema, const Loop *loop) {
+    Carried carried = carried_tensors(sema, loop);
+    build_loop_step(sema->builder, carried.nodes.n, carried.nodes.data);
+}
+
 static bool run_steps(Sema *sema, Loop *loop, int64_t begin, int64_t end) {
     int64_t i = begin;
-    for (; loop->step > 0 ? i < end : i > end; i += loop->step)
+    build_begin_loop(sema->builder, loop->ast->loop->index, begin, loop->step);
+    Carried first = carried_tensors(sema, loop);
+    for (; loop->step > 0 ? i < end : i > end; i += loop->step) {
+        note_step(sema, loop);
         if (!run_step(sema, loop, i)) return false;
+    }
+    note_step(sema, loop);
+    build_end_loop(sema->builder, first.names.data);
     return true;
 }
 

@@ -77,6 +77,7 @@ static Value same_param(Sema *sema, const Binding *first, Dtype dtype, const Sha
     if (value.kind == VALUE_POISON) return value;
     const Node *node = sema_node(sema, value.node);
     sema->n_params++;
+    build_read_again(sema->builder, value.node);
     if (node->dtype == dtype && shape_equal(&node->shape, shape)) return value;
     sema_error(sema, node->dtype == dtype ? DIAG_SHAPE_MISMATCH : DIAG_DTYPE_MISMATCH, span,
                "param \"%s\" is %s here and %s before", first->name,

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "ir/dim/dim.h"
 #include "ir/op.h"
+#include "ir/steps.h"
 
 enum { MAX_RANK = 8, MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };
 /* Different extents of a graph's values with symbols, and their terms. */
@@ -128,7 +129,8 @@ typedef struct Graph {
     Vec(FixedKernel) fixed_kernels;
     Vec(uint32_t) kernel_of; /* empty, or one entry per node */
     Vec(SoftmaxNote) softmaxes;
-    bool is_fast; /* --numerics=fast, which also widens the error bounds */
+    LoopStepsList loops; /* that were unrolled, outer ones before those in them */
+    bool is_fast;        /* --numerics=fast, which also widens the error bounds */
 } Graph;
 
 /* A source file after semantic analysis. All graphs share the DimTab and the string table. */

@@ -239,6 +239,11 @@ static void expect_same_graph(const char *path, const Graph *a, const Graph *b) 
                       x->attrs.number != x->attrs.number,
                   "%s: the number of node %u of `%s` changes", path, id, a->name);
     }
+    cr_assert_eq(a->params.n, b->params.n, "%s: params change", path);
+    for (uint32_t i = 0; i < a->params.n; i++)
+        cr_expect(strcmp(a->params.data[i].name, b->params.data[i].name) == 0 &&
+                      strcmp(a->params.data[i].key, b->params.data[i].key) == 0,
+                  "%s: param `%s` changes", path, a->params.data[i].name);
     cr_expect_eq(a->kernel_of.n, b->kernel_of.n, "%s: kernels change", path);
     for (uint32_t i = 0; i < a->kernel_of.n; i++)
         cr_expect_eq(a->kernel_of.data[i], b->kernel_of.data[i], "%s: kernels change", path);

@@ -34,6 +34,8 @@ graph choices(x: f32[4, B], h: f16[4, B], if: f32[B]) -> (y: f32[4, B], z: f32[4
 #|   v18 = logical_and(v16, v17)
 #|   v19 = const(true, bool)
 #|   t = logical_and(v18, v19)
-#|   v21 = mul(x, v13)
-#|   w = mul(v21, v13)
+#|   w = loop if_1 in 0:2 with w_1 = x {
+#|     v21 = mul(w_1, v13)
+#|     return v21
+#|   }
 #| }

@@ -1,5 +1,7 @@
 # Loops: carried values, params by name and by number, collected values, steps of either sign, loops in
-# loops, in defs and with calls of defs, and `loop` and `with` as names.
+# loops, in defs and with calls of defs, and `loop` and `with` as names. As they are printed: indices in numbers
+# and in keys, numbers that no expression gives, carried values that are swapped, passed on or unread, lists of
+# tensors, and steps that are not alike.
 dim B in 1..64
 dim L = 2
 
@@ -36,55 +38,78 @@ graph loops(x: f32[3, B, 8], loop: f32[B, 8], with: f32[B, 8]) -> (y: f32[B, 8],
   v = loop i in 0:4:2 with c = none_of_it { return c[:, i:] * 1.0 + c[:, :1] }
   s = layers(grid[0][1], L) as "tail" + sum(v)
 }
+
+def unit(x) {
+  param w: f32[8, 8]
+  return tanh(x @ w)
+}
+
+graph nested(x: f32[4, 3, B, 8], s: f32[B, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
+  y, zs = loop i in 0:4 with h = s {
+    param bias: f32[8] = "layers.{i}.bias"
+    g, each = loop t in 2:-1:-1 with g = h + bias {
+      n = unit(g + x[i, t]) as "layers.{i}.cells.{t}"
+      return n + 1.5, n
+    }
+    return g * [0.25, 0.5, 2.0, 1.0][i], each[1]
+  }
+  z = zs[0] + zs[3]
+}
+
+graph carried(a: f32[B, 8], b: f32[B, 8]) -> (c: f32[B, 8], d: f32[B, 8], e: f32[B, 8]) {
+  scale = sqrt(2.0)
+  m = a + b
+  c, d, _ = loop i in 1:7:2 with p = a, q = b, r = a {
+    return q, exp(p) * scale - [a, b, m][i / 2] * i, r
+  }
+  pair = loop i in 0:3 with pair = [a, c] { return [pair[1] * scale, pair[0] + pair[1]] }
+  e = pair[0] + exp(a)
+}
+
+graph shared(x: f32[B, 8]) -> (y: f32[B, 8]) {
+  first = loop i in 0:3 with h = x { return h * exp(cast(iota([8]), f32)) }
+  y = loop i in 0:3 with h = first { return h - exp(cast(iota([8]), f32)) }
+}
+
+graph unlike(x: f32[B, 8], w: f32[8, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
+  y = loop i in 0:3 with h = x { return h @ w + h if i % 2 == 0 else h @ w }
+  steps = loop i in 0:3 with h = x { return sin(h), h * i }
+  z = steps[1][2]
+}
 #| dim B in 1..64
 #|
 #| graph loops(x: f32[3, B, 8], loop: f32[B, 8], with: f32[B, 8]) -> (y: f32[B, 8], z: f32[3, B, 8], s: f32[B, 8]) {
 #|   param w: f32[2, 8, 8] = "stack"
-#|   v4 = slice(w, begin=[0, 0, 0], shape=[1, 8, 8])
-#|   v5 = reshape(v4, [8, 8])
-#|   v6 = matmul(loop, v5)
-#|   v7 = relu(v6)
-#|   param layers_0_scale: f32[8] = "layers.0.scale"
-#|   v9 = mul(v7, layers_0_scale)
-#|   param layers_0_weight: f32[8, 8] = "layers.0.weight"
-#|   v11 = matmul(v9, layers_0_weight)
-#|   v12 = slice(w, begin=[1, 0, 0], shape=[1, 8, 8])
-#|   v13 = reshape(v12, [8, 8])
-#|   v14 = matmul(v11, v13)
-#|   v15 = relu(v14)
-#|   param layers_1_scale: f32[8] = "layers.1.scale"
-#|   v17 = mul(v15, layers_1_scale)
-#|   param layers_1_weight: f32[8, 8] = "layers.1.weight"
-#|   h = matmul(v17, layers_1_weight)
+#|   h = loop i in 0:2 with h_1 = loop {
+#|     v4 = slice(w, begin=[i, 0, 0], shape=[1, 8, 8])
+#|     v5 = reshape(v4, [8, 8])
+#|     v6 = matmul(h_1, v5)
+#|     v7 = relu(v6)
+#|     param layers_i_scale: f32[8] = "layers.{i}.scale"
+#|     v9 = mul(v7, layers_i_scale)
+#|     param layers_i_weight: f32[8, 8] = "layers.{i}.weight"
+#|     v11 = matmul(v9, layers_i_weight)
+#|     return v11
+#|   }
 #|   v20 = mul(h, with)
-#|   v21 = slice(x, begin=[2, 0, 0], shape=[1, B, 8])
-#|   v22 = reshape(v21, [B, 8])
-#|   param rnn_in_weight: f32[8, 8] = "rnn.in.weight"
-#|   v24 = matmul(v22, rnn_in_weight)
-#|   param rnn_hidden_weight: f32[8, 8] = "rnn.hidden.weight"
-#|   v26 = matmul(v20, rnn_hidden_weight)
-#|   v27 = add(v24, v26)
-#|   v28 = tanh(v27)
-#|   v29 = const(2.0, f32)
-#|   v30 = mul(v28, v29)
-#|   v31 = slice(x, begin=[1, 0, 0], shape=[1, B, 8])
-#|   v32 = reshape(v31, [B, 8])
-#|   v33 = matmul(v32, rnn_in_weight)
-#|   v34 = matmul(v28, rnn_hidden_weight)
-#|   v35 = add(v33, v34)
-#|   v36 = tanh(v35)
-#|   v37 = mul(v36, v29)
-#|   v38 = slice(x, begin=[0, 0, 0], shape=[1, B, 8])
-#|   v39 = reshape(v38, [B, 8])
-#|   v40 = matmul(v39, rnn_in_weight)
-#|   v41 = matmul(v36, rnn_hidden_weight)
-#|   v42 = add(v40, v41)
-#|   y = tanh(v42)
-#|   v44 = mul(y, v29)
-#|   v45 = reshape(v30, [1, B, 8])
-#|   v46 = reshape(v37, [1, B, 8])
-#|   v47 = reshape(v44, [1, B, 8])
-#|   z = concat([v45, v46, v47], axis=0)
+#|   y, v30s = loop t in 2:-1:-1 with c = v20 {
+#|     v21 = slice(x, begin=[t, 0, 0], shape=[1, B, 8])
+#|     v22 = reshape(v21, [B, 8])
+#|     param rnn_in_weight: f32[8, 8] = "rnn.in.weight"
+#|     v24 = matmul(v22, rnn_in_weight)
+#|     param rnn_hidden_weight: f32[8, 8] = "rnn.hidden.weight"
+#|     v26 = matmul(c, rnn_hidden_weight)
+#|     v27 = add(v24, v26)
+#|     v28 = tanh(v27)
+#|     v29 = const(2.0, f32)
+#|     v30 = mul(v28, v29)
+#|     return v28, v30
+#|   }
+#|   v45s = loop k in 0:3 {
+#|     v45 = reshape(v30s[k], [1, B, 8])
+#|     return v45
+#|   }
+#|   z = concat([v45s[0], v45s[1], v45s[2]], axis=0)
 #|   v49 = const(0.5, f32)
 #|   v50 = mul(h, v49)
 #|   v51 = slice(with, begin=[0, 1], shape=[B, 1])
@@ -100,14 +125,82 @@ graph loops(x: f32[3, B, 8], loop: f32[B, 8], with: f32[B, 8]) -> (y: f32[B, 8],
 #|   v61 = mul(v60, v56)
 #|   v62 = slice(v59, begin=[0, 0], shape=[B, 1])
 #|   v = add(v61, v62)
-#|   param tail_scale_0: f32[8] = "tail.scale.0"
-#|   v65 = mul(v52, tail_scale_0)
-#|   param tail_0_weight: f32[8, 8] = "tail.0.weight"
-#|   v67 = matmul(v65, tail_0_weight)
-#|   param tail_scale_1: f32[8] = "tail.scale.1"
-#|   v69 = mul(v67, tail_scale_1)
-#|   param tail_1_weight: f32[8, 8] = "tail.1.weight"
-#|   v71 = matmul(v69, tail_1_weight)
+#|   v71 = loop i_1 in 0:2 with h_2 = v52 {
+#|     param tail_scale_i_1: f32[8] = "tail.scale.{i_1}"
+#|     v65 = mul(h_2, tail_scale_i_1)
+#|     param tail_i_1_weight: f32[8, 8] = "tail.{i_1}.weight"
+#|     v67 = matmul(v65, tail_i_1_weight)
+#|     return v67
+#|   }
 #|   v72 = sum(v, axis=[0, 1])
 #|   s = add(v71, v72)
+#| }
+#|
+#| graph nested(x: f32[4, 3, B, 8], s: f32[B, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
+#|   y, v17s = loop i in 0:4 with h = s {
+#|     param layers_i_bias: f32[8] = "layers.{i}.bias"
+#|     v3 = add(h, layers_i_bias)
+#|     v25, v9s = loop t in 2:-1:-1 with g = v3 {
+#|       v4 = slice(x, begin=[i, t, 0, 0], shape=[1, 1, B, 8])
+#|       v5 = reshape(v4, [B, 8])
+#|       v6 = add(g, v5)
+#|       param layers_i_cells_t_w: f32[8, 8] = "layers.{i}.cells.{t}.w"
+#|       v8 = matmul(v6, layers_i_cells_t_w)
+#|       v9 = tanh(v8)
+#|       v10 = const(1.5, f32)
+#|       v11 = add(v9, v10)
+#|       return v11, v9
+#|     }
+#|     v26 = const([0.25, 0.5, 2.0, 1.0][i], f32)
+#|     v27 = mul(v25, v26)
+#|     return v27, v9s[1]
+#|   }
+#|   z = add(v17s[0], v17s[3])
+#| }
+#|
+#| graph carried(a: f32[B, 8], b: f32[B, 8]) -> (c: f32[B, 8], d: f32[B, 8], e: f32[B, 8]) {
+#|   v2 = const(2.0, f32)
+#|   scale = sqrt(v2)
+#|   m = add(a, b)
+#|   items = [a, b, m]
+#|   c, d, v5s = loop i in 1:7:2 with p = a, q = b {
+#|     v5 = exp(p)
+#|     v6 = mul(v5, scale)
+#|     v7 = const([1.0, 3.0, 5.0][(i - 1) / 2], f32)
+#|     v8 = mul(items[(i - 1) / 2], v7)
+#|     v9 = sub(v6, v8)
+#|     return q, v9, v5
+#|   }
+#|   _, v23 = loop i_1 in 0:3 with pair = c, pair_1 = a {
+#|     v20 = mul(pair, scale)
+#|     v21 = add(pair_1, pair)
+#|     return v21, v20
+#|   }
+#|   e = add(v23, v5s[0])
+#| }
+#|
+#| graph shared(x: f32[B, 8]) -> (y: f32[B, 8]) {
+#|   first, v3s = loop i in 0:3 with h = x {
+#|     v1 = iota([8], axis=0)
+#|     v2 = cast(v1, f32)
+#|     v3 = exp(v2)
+#|     v4 = mul(h, v3)
+#|     return v4, v3
+#|   }
+#|   y = loop i_1 in 0:3 with h_1 = first {
+#|     v7 = sub(h_1, v3s[0])
+#|     return v7
+#|   }
+#| }
+#|
+#| graph unlike(x: f32[B, 8], w: f32[8, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
+#|   v2 = matmul(x, w)
+#|   v3 = add(v2, x)
+#|   v4 = matmul(v3, w)
+#|   v5 = matmul(v4, w)
+#|   y = add(v5, v4)
+#|   v7 = sin(x)
+#|   v8 = sin(v7)
+#|   v9 = const(2.0, f32)
+#|   z = mul(v8, v9)
 #| }

@@ -41,6 +41,20 @@ typedef struct BuildError {
     const char *help; /* a sentence, or NULL */
 } BuildError;
 
+/* Of a loop of the graph that is being unrolled. */
+typedef struct OpenLoop {
+    VecU32 starts;       /* the number of nodes before each step, and after the last */
+    VecU32 starts_again; /* the same of Builder.again */
+    VecU32 carried;      /* as LoopSteps.carried */
+    bool is_uneven;      /* steps carry different numbers of tensors */
+} OpenLoop;
+
+/* A step comes upon a node that is there already: a param that an earlier one declared. */
+typedef struct ReadAgain {
+    NodeId at; /* the node that is made next */
+    NodeId node;
+} ReadAgain;
+
 typedef struct Builder {
     Arena *arena;
     DimTab *dims;
@@ -50,11 +64,14 @@ typedef struct Builder {
     uint32_t block;  /* the block of the nodes made next, plus 1; 0: none */
     uint32_t online; /* the `online` block of the nodes made next, plus 1; 0: none */
     Vec(Span) online_blocks;
-    Vec(uint32_t) online_of; /* per node, as `online` */
-    bool rewrites;           /* what lies outside of `online` blocks is rewritten like them, where
-                              * that can be done; build_finish notes it in the graph */
-    bool is_full;            /* the graph has as much as it may, and the error is recorded */
-    Vec(bool) is_counted;    /* per dim that an extent of the graph may be: whether one is */
+    Vec(uint32_t) online_of;  /* per node, as `online` */
+    bool rewrites;            /* what lies outside of `online` blocks is rewritten like them, where
+                               * that can be done; build_finish notes it in the graph */
+    uint32_t loop;            /* of Graph.loops that the nodes made next are of, plus 1; 0: none */
+    Vec(OpenLoop) open_loops; /* one for each of Graph.loops */
+    Vec(ReadAgain) again;     /* in loops, in order */
+    bool is_full;             /* the graph has as much as it may, and the error is recorded */
+    Vec(bool) is_counted;     /* per dim that an extent of the graph may be: whether one is */
     uint32_t n_extents, n_terms; /* different extents with symbols, and terms of theirs */
     uint32_t n_errors;           /* so far */
     Vec(BuildError) errors;      /* recorded and not taken yet, in order */
@@ -248,6 +265,14 @@ bool build_check_loop_count(Builder *b, DimId count);
  * the place of carries[i]. All results of a loop are made with the same lists. */
 NodeId build_loop_result(Builder *b, uint32_t n, const NodeId *carries, const NodeId *next,
                          DimId count, uint32_t at);
+/* Notes the steps of a loop of a known number of steps, which is unrolled (ir/steps.h). Its index
+ * is `begin` in the first step and grows by `by`. Ahead of each step, and after the last, comes a
+ * call of build_loop_step with the tensors that the loop carries; `names` has a name for each. */
+void build_begin_loop(Builder *b, Str index, int64_t begin, int64_t by);
+void build_loop_step(Builder *b, uint32_t n_carried, const NodeId *carried);
+void build_end_loop(Builder *b, const Str *names);
+/* Notes that the step declares a param, which `node` is already. */
+void build_read_again(Builder *b, NodeId node);
 /* The value of a dim, as a scalar of dtype i32 or i64; it must lie in the dtype. */
 NodeId build_dim_value(Builder *b, DimId dim, Dtype dtype);
 /* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of
@@ -346,6 +371,13 @@ bool build_shape(Builder *b, DimList list, Shape *shape);
 
 /* Gives `online` blocks their ops; build_finish calls it. */
 void build_make_online(Builder *b);
+/* Keep the note of steps as build_finish changes the graph: list their nodes, before any change;
+ * replace each node by moved[node]; replace each by begins[node] .. begins[node + 1] - 1, which
+ * were made of it, the last of them moved[node]; and forget those that are dropped. */
+void build_list_steps(Builder *b);
+void build_move_steps(Builder *b, const NodeId *moved);
+void build_remake_steps(Builder *b, const NodeId *begins, const NodeId *moved);
+void build_drop_steps(Builder *b, NodeFlags live, uint32_t n_nodes);
 /* BUILD_LIVE: an input, or a node that an output needs. */
 enum { BUILD_LIVE };
 NodeFlags build_find_live(Builder *b);

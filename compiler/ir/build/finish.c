@@ -143,6 +143,7 @@ static void join_same(Builder *b) {
         Node *kept = graph_node(graph, first[id]);
         if (!kept->name) kept->name = node->name;
     }
+    build_move_steps(b, first);
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         graph->outputs.data[i].node = first[graph->outputs.data[i].node];
 }
@@ -212,6 +213,7 @@ static void drop_dead(Builder *b) {
     Graph *graph = b->graph;
     NodeFlags live = build_find_live(b);
     uint32_t n_params = 0;
+    build_drop_steps(b, live, graph->nodes.n);
     for (uint32_t i = 0; i < graph->params.n; i++)
         if (node_has(live, graph->params.data[i].node, BUILD_LIVE))
             graph->params.data[n_params++] = graph->params.data[i];
@@ -228,6 +230,7 @@ static void drop_dead(Builder *b) {
 
 Graph *build_finish(Builder *b) {
     if (b->n_errors || !check_declarations(b)) return NULL;
+    build_list_steps(b);
     join_same(b);
     build_make_online(b);
     if (b->n_errors) return NULL;

@@ -241,10 +241,13 @@ static bool rebuild_all(Rewriter *r) {
     memset(&graph->nodes, 0, sizeof graph->nodes);
     memset(&graph->kernel_of, 0, sizeof graph->kernel_of);
     memset(&r->b->online_of, 0, sizeof r->b->online_of);
+    NodeId *begins = arena_array(r->b->arena, NodeId, r->n + 1);
     for (NodeId id = 0; id < r->n; id++) {
         r->moved[id] = rebuild(r, id);
         if (r->moved[id] == NODE_NONE) return false;
+        begins[id + 1] = graph->nodes.n;
     }
+    build_remake_steps(r->b, begins, r->moved);
     for (uint32_t i = 0; i < graph->inputs.n; i++)
         graph->inputs.data[i].node = r->moved[graph->inputs.data[i].node];
     for (uint32_t i = 0; i < graph->params.n; i++)

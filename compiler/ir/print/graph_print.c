@@ -1,8 +1,10 @@
 /* Prints graphs as source text. Each node is one statement in function-call form with its
- * attributes. Unique names are kept; other nodes are named v<number>. */
+ * attributes. Unique names are kept; other nodes are named v<number>. Loops that were unrolled are
+ * printed as loops again where that can be done (reroll.h). */
 #include "base/number.h"
 #include "ir/loop.h"
-#include "ir/node_flags.h"
+#include "ir/print/reroll.h"
+#include "ir/print/step_text.h"
 
 #include <math.h>
 
@@ -10,17 +12,10 @@
 typedef struct Printer {
     const Graph *graph;
     Text *out;
-    Str *names; /* one per node */
+    Reroll *r;
 } Printer;
 
-/* Names: a small hash set of texts with open addressing. */
-typedef struct NameSet {
-    Arena *arena;
-    Str *slots;
-    uint32_t n_slots; /* a power of two, never half full */
-} NameSet;
-
-static bool nameset_add(NameSet *set, Str name) {
+bool nameset_add(NameSet *set, Str name) {
     uint64_t hash = hash_bytes(STR_HASH_SEED, name, strlen(name));
     for (uint32_t i = (uint32_t)hash;; i++) {
         Str *slot = &set->slots[i & (set->n_slots - 1)];
@@ -31,39 +26,38 @@ static bool nameset_add(NameSet *set, Str name) {
     }
 }
 
-static NameSet nameset_new(Arena *arena, uint32_t n_names) {
-    NameSet set = {.arena = arena, .n_slots = 64};
+NameSet nameset_new(Arena *arena, uint32_t n_names) {
+    NameSet set = {.n_slots = 64};
     while (set.n_slots < n_names * 4) set.n_slots *= 2;
     set.slots = arena_array(arena, Str, set.n_slots);
     return set;
 }
 
 /* Inputs, params and outputs keep their names; then each node gets its own name or v<number>. */
-static Str *choose_names(const Graph *graph, Arena *arena) {
+static Str *choose_names(const Graph *graph, NameSet *taken, Arena *arena) {
     Str *names = arena_array(arena, Str, graph->nodes.n + 1);
-    NameSet set = nameset_new(arena, graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32);
     for (uint32_t i = 0; i < dim_n_symbols(graph->dims); i++)
-        nameset_add(&set, dim_symbol_info(graph->dims, i)->name);
+        nameset_add(taken, dim_symbol_info(graph->dims, i)->name);
     const GraphInput *given[2] = {graph->inputs.data, graph->params.data};
     const uint32_t n_given[2] = {graph->inputs.n, graph->params.n};
     for (int kind = 0; kind < 2; kind++)
         for (uint32_t i = 0; i < n_given[kind]; i++) {
             names[given[kind][i].node] = given[kind][i].name;
-            nameset_add(&set, given[kind][i].name);
+            nameset_add(taken, given[kind][i].name);
         }
     for (uint32_t i = 0; i < graph->outputs.n; i++) {
         const GraphOutput *output = &graph->outputs.data[i];
         Str own = graph_node(graph, output->node)->name;
-        bool is_new = nameset_add(&set, output->name);
+        bool is_new = nameset_add(taken, output->name);
         if (is_new && !names[output->node] && (!own || strcmp(own, output->name) == 0))
             names[output->node] = output->name;
     }
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         Str name = names[id] ? names[id] : graph_node(graph, id)->name;
         if (names[id]) continue;
-        if (!name || !graph_is_name(name) || !nameset_add(&set, name)) {
+        if (!name || !graph_is_name(name) || !nameset_add(taken, name)) {
             name = str_format(arena, "v%u", id);
-            for (uint32_t k = 1; !nameset_add(&set, name); k++)
+            for (uint32_t k = 1; !nameset_add(taken, name); k++)
                 name = str_format(arena, "v%u_%u", id, k);
         }
         names[id] = name;
@@ -247,61 +241,142 @@ static void print_attrs(const Printer *p, const Node *node) {
 
 /* Statements. */
 
+static void print_type(const Printer *p, const Node *node) {
+    text_puts(p->out, dtype_name(node->dtype));
+    shape_print(p->graph->dims, &node->shape, p->out);
+}
+
+/* The type and the key. */
+static void print_param(const Printer *p, NodeId id) {
+    for (uint32_t i = 0; i < p->graph->params.n; i++) {
+        const GraphInput *param = &p->graph->params.data[i];
+        if (param->node != id) continue;
+        text_puts(p->out, ": ");
+        print_type(p, graph_node(p->graph, id));
+        text_printf(p->out, " = \"%s\"", param->key);
+    }
+}
+
 static void print_source(const Printer *p, const Node *node) {
     if (node->op == OP_IOTA) {
         text_puts(p->out, "iota(");
         shape_print(p->graph->dims, &node->shape, p->out);
         text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
         if (node->dtype != DT_I32) text_printf(p->out, ", dtype=%s", dtype_name(node->dtype));
-        text_puts(p->out, ")");
-        return;
+    } else {
+        text_puts(p->out, "const(");
+        print_number(node->dtype, &node->attrs, p->out);
+        text_printf(p->out, ", %s", dtype_name(node->dtype));
     }
-    text_puts(p->out, "const(");
-    print_number(node->dtype, &node->attrs, p->out);
-    text_printf(p->out, ", %s)", dtype_name(node->dtype));
 }
 
-static void print_call(const Printer *p, const Node *node) {
+/* What a statement has besides names. */
+static const char *text_of(const Printer *p, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    Text text = {.arena = p->out->arena};
+    const Printer printer = {.graph = p->graph, .out = &text};
+    if (node->op == OP_PARAM)
+        print_param(&printer, id);
+    else if (op_info(node->op)->cls == CLASS_SOURCE)
+        print_source(&printer, node);
+    else
+        print_attrs(&printer, node);
+    return text_str(&text);
+}
+
+static void print_args(const Printer *p, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
     const OpInfo *info = op_info(node->op);
     bool is_result = node->op == OP_LOOP_RESULT, is_list = info->cls == CLASS_CONCAT || is_result;
     uint32_t middle = is_result ? node->n_args / 2 : 0; /* carries, then what follows them */
     text_printf(p->out, "%s(%s", info->name, is_list ? "[" : "");
     for (uint32_t k = 0; k < node->n_args; k++)
-        text_printf(p->out, "%s%s", !k ? "" : k == middle ? "], [" : ", ", p->names[node->args[k]]);
+        text_printf(p->out, "%s%s",
+                    !k            ? ""
+                    : k == middle ? "], ["
+                                  : ", ",
+                    reroll_text(p->r, p->r->args[id][k]));
     if (is_list) text_puts(p->out, "]");
-    print_attrs(p, node);
-    text_puts(p->out, ")");
 }
 
-static void print_type(const Printer *p, const Node *node) {
-    text_puts(p->out, dtype_name(node->dtype));
-    shape_print(p->graph->dims, &node->shape, p->out);
+static void print_indent(const Printer *p, uint32_t depth) {
+    for (uint32_t i = 0; i < depth; i++) text_puts(p->out, "  ");
 }
 
-static void print_param(const Printer *p, NodeId id) {
-    for (uint32_t i = 0; i < p->graph->params.n; i++) {
-        const GraphInput *param = &p->graph->params.data[i];
-        if (param->node != id) continue;
-        text_printf(p->out, "param %s: ", param->name);
-        print_type(p, graph_node(p->graph, id));
-        text_printf(p->out, " = \"%s\"", param->key);
-    }
-}
-
-static void print_stmt(const Printer *p, NodeId id, bool in_kernel) {
+/* `depth` counts the blocks and loops around the statement, and the graph. */
+static void print_stmt(const Printer *p, NodeId id, uint32_t depth) {
     const Node *node = graph_node(p->graph, id);
+    Reroll *r = p->r;
+    bool is_source = op_info(node->op)->cls == CLASS_SOURCE, is_param = node->op == OP_PARAM;
+    r->shown[id] = r->names[id];
     if (node->op == OP_INPUT) return;
-    text_puts(p->out, in_kernel ? "    " : "  ");
-    if (node->op == OP_PARAM) {
-        print_param(p, id);
-    } else {
-        text_printf(p->out, "%s = ", p->names[id]);
-        if (op_info(node->op)->cls == CLASS_SOURCE)
-            print_source(p, node);
-        else
-            print_call(p, node);
+    print_indent(p, depth);
+    text_printf(p->out, is_param ? "param %s" : "%s = ", r->names[id]);
+    if (!is_source) print_args(p, id);
+    step_text_print(r->texts[id] ? r->texts[id] : text_of(p, id), p->out);
+    text_puts(p->out, is_param ? "\n" : ")\n");
+}
+
+/* Loops. */
+
+static void print_rolled(const Printer *p, const Rolled *rolled, uint32_t depth);
+
+static void print_step(const Printer *p, const Rolled *rolled, uint32_t depth) {
+    NodeId end = 0; /* of the loop in this one that was printed last */
+    for (uint32_t i = 0; i < rolled->nodes.n; i++) {
+        NodeId id = rolled->nodes.data[i];
+        if (id < end) continue;
+        const Rolled *inner = reroll_at(p->r, id, rolled);
+        if (inner) {
+            print_rolled(p, inner, depth);
+            end = inner->loop->end;
+            continue;
+        }
+        if (graph_node(p->graph, id)->op == OP_PARAM) reroll_name_param(p->r, id);
+        print_stmt(p, id, depth);
     }
+}
+
+/* Prints the values of a loop or of its step, with what is carried first. */
+static void print_values(const Printer *p, const Rolled *rolled, bool in_step) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rolled->carries.n; i++, n++) {
+        const RolledCarry *carry = &rolled->carries.data[i];
+        Str last = carry->last == NODE_NONE ? "_" : p->r->names[carry->last];
+        text_printf(p->out, "%s%s", n ? ", " : "", in_step ? reroll_text(p->r, carry->next) : last);
+    }
+    for (uint32_t i = 0; i < rolled->lists.n; i++, n++) {
+        const RolledList *list = &rolled->lists.data[i];
+        text_printf(p->out, "%s%s", n ? ", " : "",
+                    in_step ? reroll_text(p->r, list->node) : list->name);
+    }
+}
+
+static void print_rolled(const Printer *p, const Rolled *rolled, uint32_t depth) {
+    const LoopSteps *loop = rolled->loop;
+    long long begin = loop->begin, by = loop->by, end = begin + by * loop->n_steps;
+    for (uint32_t i = 0; i < rolled->items.n; i++) {
+        print_indent(p, depth);
+        text_printf(p->out, "%s = %s\n", rolled->items.data[i].name, rolled->items.data[i].text);
+    }
+    print_indent(p, depth);
+    print_values(p, rolled, false);
+    text_printf(p->out, " = loop %s in %lld:%lld", rolled->index, begin, end);
+    if (by != 1) text_printf(p->out, ":%lld", by);
+    for (uint32_t i = 0; i < rolled->carries.n; i++) {
+        const RolledCarry *carry = &rolled->carries.data[i];
+        text_printf(p->out, "%s%s = %s", i ? ", " : " with ", reroll_text(p->r, carry->ref),
+                    reroll_text(p->r, carry->first));
+    }
+    text_puts(p->out, " {\n");
+    print_step(p, rolled, depth + 1);
+    print_indent(p, depth + 1);
+    text_puts(p->out, "return ");
+    print_values(p, rolled, true);
     text_puts(p->out, "\n");
+    print_indent(p, depth);
+    text_puts(p->out, "}\n");
+    reroll_close(p->r, rolled);
 }
 
 /* The order of statements: nodes in order, except that the nodes of a fixed kernel come together,
@@ -343,7 +418,7 @@ static bool node_is_ready(const Graph *graph, NodeId id, NodeFlags flags) {
 static void print_copies(const Printer *p, uint32_t k) {
     for (uint32_t i = 0; i < p->graph->outputs.n; i++) {
         const GraphOutput *output = &p->graph->outputs.data[i];
-        Str name = p->names[output->node];
+        Str name = reroll_text(p->r, output->node);
         if (output->copied_by != k || strcmp(name, output->name) == 0) continue;
         text_printf(p->out, "%s%s = %s\n", k ? "    " : "  ", output->name, name);
     }
@@ -355,11 +430,33 @@ static void print_kernel(const Printer *p, uint32_t k, NodeFlags flags) {
                 block->name);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (kernel_of(p->graph, id) != k) continue;
-        print_stmt(p, id, true);
+        print_stmt(p, id, 2);
         node_add(flags, id, NODE_PRINTED);
     }
     print_copies(p, k);
     text_puts(p->out, "  }\n");
+}
+
+/* Whether all values are printed that nodes from `id` on, to the end of the loop that begins there,
+ * read from before it. Without blocks they are. */
+static bool loop_is_ready(const Printer *p, NodeId id, NodeFlags flags) {
+    const Graph *graph = p->graph;
+    uint32_t l = graph->fixed_kernels.n ? p->r->starts_at[id] : 0;
+    NodeId end = l ? graph->loops.data[l - 1].end : id;
+    for (NodeId own = id; own < end; own++)
+        for (uint32_t i = 0; i < graph_node(graph, own)->n_args; i++) {
+            NodeId arg = graph_node(graph, own)->args[i];
+            if (arg < id && !is_printed(flags, arg)) return false;
+        }
+    return true;
+}
+
+static bool print_loop(const Printer *p, NodeId id, NodeFlags flags) {
+    const Rolled *rolled = reroll_at(p->r, id, NULL);
+    if (!rolled) return false;
+    print_rolled(p, rolled, 1);
+    for (NodeId own = id; own < rolled->loop->end; own++) node_add(flags, own, NODE_PRINTED);
+    return true;
 }
 
 /* One pass in order that prints statements whose arguments are printed. Returns false if there were
@@ -372,8 +469,10 @@ static bool print_ready(const Printer *p, NodeFlags flags) {
         if (k && kernel_is_ready(p->graph, k, flags)) {
             print_kernel(p, k, flags);
             progress = true;
+        } else if (!k && loop_is_ready(p, id, flags) && print_loop(p, id, flags)) {
+            progress = true;
         } else if (!k && node_is_ready(p->graph, id, flags)) {
-            print_stmt(p, id, false);
+            print_stmt(p, id, 1);
             progress = node_add(flags, id, NODE_PRINTED);
         }
     }
@@ -385,7 +484,7 @@ static void print_body(const Printer *p, Arena *arena) {
     while (print_ready(p, flags)) continue;
     /* Nodes are left over only if kernels depend on each other, which graph_verify reports. */
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (!is_printed(flags, id)) print_stmt(p, id, false);
+        if (!is_printed(flags, id)) print_stmt(p, id, 1);
 }
 
 static void print_decls(const Printer *p, bool outputs) {
@@ -400,9 +499,27 @@ static void print_decls(const Printer *p, bool outputs) {
     text_puts(p->out, ")");
 }
 
+/* The texts that loops compare. */
+static const char **texts_of(const Printer *p, Arena *arena) {
+    const Graph *graph = p->graph;
+    const char **texts = arena_array(arena, const char *, graph->nodes.n + 1);
+    for (NodeId id = 0; id < graph->nodes.n && graph->loops.n; id++) texts[id] = text_of(p, id);
+    return texts;
+}
+
+/* With room for the names of indices, carried values, lists and params of loops. */
+static NameSet names_new(const Graph *graph, Arena *arena) {
+    uint32_t n = graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32;
+    for (uint32_t l = 0; l < graph->loops.n; l++) n += 1 + graph->loops.data[l].n_carried;
+    return nameset_new(arena, graph->loops.n ? n + 2 * graph->nodes.n : n);
+}
+
 void graph_print(const Graph *graph, Text *out) {
     Arena *arena = out->arena;
-    Printer printer = {.graph = graph, .out = out, .names = choose_names(graph, arena)};
+    NameSet taken = names_new(graph, arena);
+    Str *names = choose_names(graph, &taken, arena);
+    Printer printer = {.graph = graph, .out = out};
+    printer.r = reroll_new(graph, &taken, names, texts_of(&printer, arena), arena);
     text_printf(out, "graph %s", graph->name);
     print_decls(&printer, false);
     text_puts(out, " -> ");
