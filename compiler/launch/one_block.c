@@ -245,6 +245,14 @@ static bool try_run(Composer *c, uint32_t begin, uint32_t end, uint32_t *stop, u
     return result.is_kept;
 }
 
+/* The end of the most kernels from `begin` on, at most to `end`, whose tensors one launch takes. */
+static uint32_t last_with_room(const Plan *plan, uint32_t begin, uint32_t end) {
+    uint32_t n_args = 0, last = begin;
+    while (last < end && n_args + plan->kernels.data[last].args.n <= MAX_KERNEL_ARGS)
+        n_args += plan->kernels.data[last++].args.n;
+    return last;
+}
+
 static void split_run(Composer *c, uint32_t begin, uint32_t end) {
     while (end - begin > 1) {
         uint32_t last = begin, stop, next;
@@ -253,6 +261,12 @@ static void split_run(Composer *c, uint32_t begin, uint32_t end) {
             sizes &= c->block_sizes[last++];
         if (last - begin < 2) {
             begin = last > begin ? last : begin + 1;
+            continue;
+        }
+        uint32_t fit = last_with_room(c->plan, begin, last);
+        if (fit < last) { /* what does not fit stays apart */
+            split_run(c, begin, fit);
+            begin = last;
             continue;
         }
         if (try_run(c, begin, last, &stop, &next)) {
