@@ -1,6 +1,7 @@
 /* The scalar DAG: hash-consing with constant folding, guards, cost and printing. */
 #include "ir/scalar.h"
 
+#include "base/arith.h"
 #include "base/hashids.h"
 #include "base/vec.h"
 
@@ -392,6 +393,61 @@ static void undo_divisions(const ScalarTab *tab, IndexId *index, DimId *lo, DimI
     }
 }
 
+/* The least whole number k with c * k >= x, for c > 0. */
+static int64_t ceil_quotient(int64_t x, int64_t c) {
+    return -floor_div(-x, c);
+}
+
+/* The condition lo <= c * i + offset < hi of an axis i, in numbers, as a range of i; any other as
+ * it is. Conditions of different steps can then be compared. */
+static Guard of_axis(const ScalarTab *tab, Guard g) {
+    DimTab *dims = indextab_dims(tab->indices);
+    IndexExpr expr = index_expr(tab->indices, g.index);
+    int64_t c, offset, lo, hi;
+    if (expr.n_terms != 1 || !dim_is_const(dims, expr.terms[0].coefficient, &c) || c == 1 ||
+        !dim_is_const(dims, expr.offset, &offset) || !dim_is_const(dims, g.lo, &lo) ||
+        !dim_is_const(dims, g.hi, &hi))
+        return g;
+    IndexAtom atom = index_atom(tab->indices, expr.terms[0].atom);
+    if (atom.kind != ATOM_AXIS) return g;
+    lo -= offset;
+    hi -= offset;
+    g.index = index_axis(tab->indices, atom.axis);
+    g.lo = dim_const(dims, c > 0 ? ceil_quotient(lo, c) : ceil_quotient(1 - hi, -c));
+    g.hi = dim_const(dims, c > 0 ? ceil_quotient(hi, c) : ceil_quotient(1 - lo, -c));
+    return g;
+}
+
+/* Whether the indices differ by a dim alone; *ahead is then what `a` has more than `b`. */
+static bool differ_by_dim(const ScalarTab *tab, IndexId a, IndexId b, DimId *ahead) {
+    IndexExpr expr = index_expr(tab->indices, a), other = index_expr(tab->indices, b);
+    if (other.n_terms != expr.n_terms ||
+        memcmp(other.terms, expr.terms, expr.n_terms * sizeof *expr.terms) != 0)
+        return false;
+    *ahead = dim_sub(indextab_dims(tab->indices), expr.offset, other.offset);
+    return true;
+}
+
+/* Whether the other condition holds wherever the first one does. */
+static bool implies(const ScalarTab *tab, const Guard *g, const Guard *other) {
+    DimTab *dims = indextab_dims(tab->indices);
+    DimId ahead; /* of the other condition's index */
+    return differ_by_dim(tab, other->index, g->index, &ahead) &&
+           dim_always_le(dims, other->lo, dim_add(dims, g->lo, ahead)) &&
+           dim_always_le(dims, dim_add(dims, g->hi, ahead), other->hi);
+}
+
+/* The list without the conditions that `g` implies. */
+static GuardId without_implied(ScalarTab *tab, GuardId list, const Guard *g) {
+    if (!list) return GUARD_NONE;
+    Guard first = tab->guards.data[list];
+    GuardId rest = without_implied(tab, first.next, g);
+    if (implies(tab, g, &first)) return rest;
+    if (rest == first.next) return list;
+    first.next = rest;
+    return intern_guard(tab, first);
+}
+
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi) {
     DimTab *dims = indextab_dims(tab->indices);
     undo_divisions(tab, &index, &lo, &hi);
@@ -399,11 +455,11 @@ GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId 
     if (max && min && dim_always_le(dims, lo, min) &&
         dim_always_le(dims, dim_add(dims, max, dim_const(dims, 1)), hi))
         return outer;
-    for (GuardId id = outer; id; id = tab->guards.data[id].next) {
-        const Guard *g = &tab->guards.data[id];
-        if (g->index == index && g->lo == lo && g->hi == hi) return outer;
-    }
-    return intern_guard(tab, (Guard){.next = outer, .index = index, .lo = lo, .hi = hi});
+    Guard own = {.index = index, .lo = lo, .hi = hi};
+    for (GuardId id = outer; id; id = tab->guards.data[id].next)
+        if (implies(tab, &tab->guards.data[id], &own)) return outer;
+    own.next = without_implied(tab, outer, &own);
+    return intern_guard(tab, own);
 }
 
 Guard guard_get(const ScalarTab *tab, GuardId id) {
@@ -412,17 +468,15 @@ Guard guard_get(const ScalarTab *tab, GuardId id) {
 
 bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer) {
     DimTab *dims = indextab_dims(tab->indices);
-    const Guard *own = &tab->guards.data[guard];
-    IndexExpr expr = index_expr(tab->indices, own->index);
-    for (GuardId id = outer; id && id != guard; id = tab->guards.data[id].next) {
-        const Guard *g = &tab->guards.data[id];
-        IndexExpr other = index_expr(tab->indices, g->index);
-        if (other.n_terms != expr.n_terms ||
-            memcmp(other.terms, expr.terms, expr.n_terms * sizeof *expr.terms) != 0)
-            continue;
-        DimId ahead = dim_sub(dims, expr.offset, other.offset); /* of `own`'s index */
-        if (dim_always_le(dims, dim_add(dims, g->hi, ahead), own->lo) ||
-            dim_always_le(dims, own->hi, dim_add(dims, g->lo, ahead)))
+    if (guard == outer) return false;
+    const Guard own = of_axis(tab, tab->guards.data[guard]);
+    if (dim_always_le(dims, own.hi, own.lo)) return true;
+    for (GuardId id = outer; id; id = tab->guards.data[id].next) {
+        const Guard g = of_axis(tab, tab->guards.data[id]);
+        DimId ahead; /* of `own`'s index */
+        if (differ_by_dim(tab, own.index, g.index, &ahead) &&
+            (dim_always_le(dims, dim_add(dims, g.hi, ahead), own.lo) ||
+             dim_always_le(dims, own.hi, dim_add(dims, g.lo, ahead))))
             return true;
     }
     return false;

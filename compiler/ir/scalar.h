@@ -99,11 +99,13 @@ ScalarId scalar_clamp_index(ScalarTab *tab, ScalarId index, ScalarId last);
 /* Unused arguments are SCALAR_NONE. Folds constants, and a select on a constant. */
 ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
 
-/* `outer` and lo <= index < hi. A range that always holds is dropped. */
+/* `outer` and lo <= index < hi. A range that always holds is dropped, and so is one that another
+ * range of the list implies. */
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi);
 Guard guard_get(const ScalarTab *tab, GuardId id);
-/* Whether the first condition of `guard` contradicts a condition of `outer` on the same index, or
- * on one that differs by a dim. */
+/* Whether the first condition of `guard`, which guard_and made of `outer`, never holds or
+ * contradicts a condition of `outer`: on the same index, one that differs by a dim, or the same
+ * axis. */
 bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer);
 uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
