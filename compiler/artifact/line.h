@@ -11,12 +11,12 @@ typedef struct Part {
     DimId begin; /* elements before it */
 } Part;
 
-/* The graph of a sequence that is written, and whether in odd steps. */
+/* The graph of a sequence that is written, and in which steps of the loops around it. */
 typedef struct SequenceAt {
     const Sequence *sequence; /* NULL: the graph is no sequence */
     const SequenceGraph *sub;
     uint32_t number;
-    bool is_odd;
+    uint32_t odd; /* a bit per loop around (sequence_value) */
 } SequenceAt;
 
 typedef struct Writer {

@@ -9,8 +9,9 @@ void manifest_put_kept_name(Writer *w, const Kept *value) {
     line_escaped(w, value->name);
 }
 
-static const Kept *kept_at(const Writer *w, const VecU32 values[2], uint32_t ordinal) {
-    return &w->at.sequence->values.data[values[w->at.is_odd].data[ordinal]];
+static const Kept *kept_at(const Writer *w, const KeptUse *use) {
+    const Sequence *sequence = w->at.sequence;
+    return &sequence->values.data[sequence_value(sequence, use, w->at.odd)];
 }
 
 void manifest_put_buffer_name(Writer *w, const Buffer *buffer) {
@@ -22,11 +23,11 @@ void manifest_put_buffer_name(Writer *w, const Buffer *buffer) {
         break;
     case BUFFER_INPUT:
         if (!w->at.sequence) break;
-        manifest_put_kept_name(w, kept_at(w, w->at.sub->inputs, buffer->ordinal));
+        manifest_put_kept_name(w, kept_at(w, &w->at.sub->inputs.data[buffer->ordinal]));
         return;
     case BUFFER_OUTPUT:
         if (!w->at.sequence) break;
-        manifest_put_kept_name(w, kept_at(w, w->at.sub->outputs, buffer->ordinal));
+        manifest_put_kept_name(w, kept_at(w, &w->at.sub->outputs.data[buffer->ordinal]));
         return;
     case BUFFER_PARAM:
         break;
@@ -37,8 +38,11 @@ void manifest_put_buffer_name(Writer *w, const Buffer *buffer) {
 /* The beginning of the names of tensors that lie in others. */
 static void put_inner_prefix(Writer *w) {
     text_puts(&w->text, ".");
-    if (w->at.sequence)
-        text_printf(&w->text, "sub%u.%s.", w->at.number, w->at.is_odd ? "odd" : "even");
+    if (!w->at.sequence) return;
+    uint32_t depth = sequence_depth(w->at.sequence, w->at.number);
+    text_printf(&w->text, "sub%u.", w->at.number);
+    if (!depth) text_puts(&w->text, "even.");
+    for (uint32_t d = 0; d < depth; d++) text_puts(&w->text, w->at.odd >> d & 1 ? "odd." : "even.");
 }
 
 /* The store whose slice of the buffer the kernel gets a pointer to; NULL if it gets the whole

@@ -5,6 +5,8 @@
 
 #include <frt_manifest.h>
 
+_Static_assert((int)MAX_LOOPS_DEEP <= (int)FRT_MAX_REPEATS_DEEP, "");
+
 static void write_tensor(Writer *w, const char *directive, Str name, const Node *node, Str key) {
     line_begin(w, directive);
     line_name(w, name);
@@ -47,25 +49,38 @@ static void write_kept(Writer *w, const Sequence *sequence) {
     }
 }
 
+/* The number of subgraphs that read a carried value. */
+static uint32_t count_readers(const Sequence *sequence, uint32_t value) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sequence->graphs.n; i++) {
+        const SequenceGraph *sub = &sequence->graphs.data[i];
+        for (uint32_t k = 0; k < sub->inputs.n; k++)
+            n += sub->inputs.data[k].loop && sub->inputs.data[k].value == value;
+    }
+    return n;
+}
+
 /* Per value of the sequence: the value at whose place it lies, plus 1. A step that updates what it
- * carries does so where it lies. */
+ * carries does so where it lies, if nothing else reads it. */
 static uint32_t *in_place_values(Arena *arena, const Sequence *sequence, const Plan *const *plans) {
     uint32_t *in_place = arena_array(arena, uint32_t, sequence->values.n);
     for (uint32_t i = 0; i < sequence->graphs.n; i++) {
         const SequenceGraph *sub = &sequence->graphs.data[i];
-        for (uint32_t k = 0; sub->count && k < plans[i]->buffers.n; k++) {
+        for (uint32_t k = 0; sub->loop && k < plans[i]->buffers.n; k++) {
             uint32_t input = plan_input_in_place(plans[i], k);
             if (input == NO_BUFFER) continue;
-            uint32_t odd = sub->outputs[0].data[plans[i]->buffers.data[k].ordinal];
-            uint32_t even = sub->inputs[0].data[plans[i]->buffers.data[input].ordinal];
-            if (even + 1 == odd) in_place[odd] = even + 1;
+            KeptUse to = sub->outputs.data[plans[i]->buffers.data[k].ordinal];
+            KeptUse from = sub->inputs.data[plans[i]->buffers.data[input].ordinal];
+            bool is_step = to.is_next && to.loop == from.loop && to.value == from.value;
+            if (is_step && count_readers(sequence, to.value) == 1)
+                in_place[to.value + 1] = to.value + 1;
         }
     }
     return in_place;
 }
 
-static void begin_sub(Writer *w, const Sequence *sequence, uint32_t i, bool is_odd) {
-    w->at = (SequenceAt){sequence, &sequence->graphs.data[i], i, is_odd};
+static void begin_sub(Writer *w, const Sequence *sequence, uint32_t i, uint32_t odd) {
+    w->at = (SequenceAt){sequence, &sequence->graphs.data[i], i, odd};
     w->graph = sequence->graphs.data[i].graph;
 }
 
@@ -89,10 +104,42 @@ static void write_word_line(Writer *w, const char *directive) {
     line_end(w);
 }
 
-static void write_repeat(Writer *w, const SequenceGraph *sub) {
-    line_begin(w, FRT_D_REPEAT);
-    line_dim(w, sub->count);
-    line_end(w);
+/* Whether the subgraph is of a step of loop - 1, or of a loop inside. */
+static bool is_in_loop(const Sequence *sequence, uint32_t i, uint32_t loop) {
+    uint32_t at = i < sequence->graphs.n ? sequence->graphs.data[i].loop : 0;
+    while (at && at != loop) at = sequence->loops.data[at - 1].parent;
+    return i < sequence->graphs.n && at == loop;
+}
+
+/* The loop around the subgraph, plus 1, that is directly inside loop - 1, or (0) in no other one.
+ */
+static uint32_t loop_inside(const Sequence *sequence, uint32_t i, uint32_t loop) {
+    uint32_t at = sequence->graphs.data[i].loop;
+    while (sequence->loops.data[at - 1].parent != loop) at = sequence->loops.data[at - 1].parent;
+    return at;
+}
+
+/* Writes the launches of the run from subgraph `i` on, as far as they are in loop - 1, or (0) all.
+ * Those of loops inside are repeated. Returns the subgraph that follows. */
+static uint32_t write_steps(Writer *w, const Sequence *sequence, const Plan *const *plans,
+                            uint32_t i, uint32_t loop, uint32_t odd) {
+    while (is_in_loop(sequence, i, loop)) {
+        begin_sub(w, sequence, i, odd);
+        if (sequence->graphs.data[i].loop == loop) {
+            write_phase(w, plans[i++], false);
+            continue;
+        }
+        uint32_t inner = loop_inside(sequence, i, loop);
+        const SequenceLoop *repeated = &sequence->loops.data[inner - 1];
+        line_begin(w, FRT_D_REPEAT);
+        line_dim(w, repeated->count);
+        line_end(w);
+        write_steps(w, sequence, plans, i, inner, odd);
+        write_word_line(w, FRT_D_ODD);
+        i = write_steps(w, sequence, plans, i, inner, odd | 1u << repeated->depth);
+        write_word_line(w, FRT_D_END_REPEAT);
+    }
+    return i;
 }
 
 /* The workspace holds what subgraphs pass to each other, and behind it the temps of one of them at
@@ -110,11 +157,11 @@ static void write_shared_workspace(Writer *w, const Sequence *sequence, const Pl
     line_end(w);
 }
 
-/* Writes the tensors that are inside others; of a value that a loop carries, one for each of its
- * two places. Returns their number. */
+/* Writes the tensors that are inside others; of values that loops carry, one for each of their
+ * places. Returns their number. */
 static uint32_t write_inner(Writer *w, const Sequence *sequence, uint32_t i, const Plan *plan) {
     uint32_t n = 0;
-    for (int odd = 0; odd <= (sequence->graphs.data[i].count != DIM_NONE); odd++) {
+    for (uint32_t odd = 0; odd < 1u << sequence_depth(sequence, i); odd++) {
         begin_sub(w, sequence, i, odd);
         n += manifest_write_pieces(w, plan) + manifest_write_parts(w, plan);
     }
@@ -134,26 +181,16 @@ void manifest_write_sequence(Writer *w, Sequence *sequence, const Plan *const *p
     write_interface(w, whole);
     write_kept(w, sequence);
     for (uint32_t i = 0; i < sequence->graphs.n; i++) {
-        begin_sub(w, sequence, i, false);
+        begin_sub(w, sequence, i, 0);
         manifest_write_buffers_of(w, plans[i], true);
         n_tensors += plans[i]->buffers.n + write_inner(w, sequence, i, plans[i]);
     }
     if (n_tensors > FRT_MAX_TENSORS) line_fail_limit(w, manifest_too_many, FRT_MAX_TENSORS);
     write_shared_workspace(w, sequence, plans);
     for (uint32_t i = 0; i < sequence->graphs.n; i++) {
-        begin_sub(w, sequence, i, false);
+        begin_sub(w, sequence, i, 0);
         write_phase(w, plans[i], true);
     }
-    for (uint32_t i = 0; i < sequence->graphs.n; i++) {
-        const SequenceGraph *sub = &sequence->graphs.data[i];
-        begin_sub(w, sequence, i, false);
-        if (sub->count) write_repeat(w, sub);
-        write_phase(w, plans[i], false);
-        if (!sub->count) continue;
-        write_word_line(w, FRT_D_ODD);
-        begin_sub(w, sequence, i, true);
-        write_phase(w, plans[i], false);
-        write_word_line(w, FRT_D_END_REPEAT);
-    }
+    write_steps(w, sequence, plans, 0, 0, 0);
     end_sub(w, NULL);
 }

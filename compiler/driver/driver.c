@@ -183,7 +183,7 @@ bool driver_is_repeated(const Driver *driver, uint32_t k) {
     for (uint32_t i = 0, n; i < driver->module->graphs.n; i++) {
         uint32_t first = driver_planned(driver, i, &n);
         if (k < first + n)
-            return driver->sequences[i] && driver->sequences[i]->graphs.data[k - first].count;
+            return driver->sequences[i] && driver->sequences[i]->graphs.data[k - first].loop;
     }
     return false;
 }

@@ -334,13 +334,21 @@ static Value take_repeated(Sema *sema, Loop *loop, const Value *result, NodeId i
     return results(sema, loop, &r);
 }
 
+/* The loops around that are repeated. */
+static uint32_t n_around(const Sema *sema) {
+    uint32_t n = 0;
+    for (const Frame *frame = sema->frame; frame; frame = frame->caller) n += frame->is_repeated;
+    return n;
+}
+
 static Value repeat(Sema *sema, Loop *loop) {
     const AstLoop *ast = loop->ast->loop;
     uint32_t n_errors = sema->diags->n_errors;
-    for (const Frame *frame = sema->frame; frame; frame = frame->caller)
-        if (frame->is_repeated)
-            return sema_error(sema, DIAG_BAD_ARGUMENT, loop->ast->span,
-                              "a loop whose number of steps is a dim is inside another one");
+    if (n_around(sema) == MAX_LOOPS_DEEP)
+        return sema_error(sema, DIAG_LIMIT, loop->ast->span,
+                          "loops whose number of steps is a dim are inside each other more than "
+                          "%d deep",
+                          MAX_LOOPS_DEEP);
     if (sema->builder->block)
         return sema_error(sema, DIAG_MISPLACED, loop->ast->span,
                           "a loop whose number of steps is a dim is in a block");

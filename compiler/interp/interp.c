@@ -196,6 +196,19 @@ static void carry_on(const Run *run, const GraphLoop *loop) {
         take_value(run, loop->carries[i], &next[i], bounds[i]);
 }
 
+static bool eval_next(const Run *run, NodeId id);
+
+/* Evaluates what a step computes. */
+static bool run_step(const Run *run, uint32_t number) {
+    for (NodeId id = 0; id < run->loops.loops.data[number].result; id++) {
+        uint32_t of = run->loops.of[id];
+        bool is_carry = graph_node(run->graph, id)->op == OP_LOOP_CARRY && of == number + 1;
+        bool is_in_step = of && !is_carry && loops_are_inside(&run->loops, of, number + 1);
+        if (is_in_step && !eval_next(run, id)) return false;
+    }
+    return true;
+}
+
 /* Runs the steps of a loop. Nodes have the values of the first step already, which is evaluated as
  * the rest of the graph is, even if the loop has none. Leaves the last values in the carries. */
 static bool run_loop(const Run *run, uint32_t number) {
@@ -208,10 +221,7 @@ static bool run_loop(const Run *run, uint32_t number) {
     }
     for (int64_t step = 0; step < n_steps; step++) {
         carry_on(run, loop);
-        for (NodeId id = 0; step + 1 < n_steps && id < loop->result; id++)
-            if (run->loops.of[id] == number + 1 &&
-                graph_node(run->graph, id)->op != OP_LOOP_CARRY && !eval_node(run, id))
-                return false;
+        if (step + 1 < n_steps && !run_step(run, number)) return false;
     }
     return true;
 }

@@ -41,34 +41,60 @@ static bool find_carries(Arena *arena, const Graph *graph, GraphLoops *loops) {
     return true;
 }
 
-/* Whether a loop_result has these arguments by its own loop, to which its arguments belong or which
- * they are computed before. */
-static bool closes(const GraphLoops *loops, const Node *result) {
-    uint32_t own = loops->of[result->args[0]];
-    for (uint32_t i = 0; i < result->n_args; i++)
-        if (loops->of[result->args[i]] && loops->of[result->args[i]] != own) return false;
+/* The loops whose step a value is made in, ascending, so that inner ones come first. */
+typedef struct LoopSet {
+    uint32_t n, loops[MAX_LOOPS_DEEP];
+} LoopSet;
+
+/* False: they would be too many. */
+static bool set_add(LoopSet *set, uint32_t loop) {
+    if (vec_among(set->loops, set->n, loop)) return true;
+    if (set->n == MAX_LOOPS_DEEP) return false;
+    uint32_t i = set->n++;
+    for (; i > 0 && set->loops[i - 1] > loop; i--) set->loops[i] = set->loops[i - 1];
+    set->loops[i] = loop;
     return true;
 }
 
-static const char *spread(const Graph *graph, GraphLoops *loops) {
+/* Adds all of `from` but `without`. */
+static bool set_join(LoopSet *set, const LoopSet *from, uint32_t without) {
+    bool ok = true;
+    for (uint32_t i = 0; i < from->n; i++)
+        ok = ok && (from->loops[i] == without || set_add(set, from->loops[i]));
+    return ok;
+}
+
+/* Finds the loops of a node from those of its arguments, and which loop a loop is inside of. */
+static const char *spread_node(const Graph *graph, GraphLoops *loops, LoopSet *sets, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    bool is_result = node->op == OP_LOOP_RESULT, is_carry = node->op == OP_LOOP_CARRY;
+    uint32_t own = is_result ? loops->of[node->args[0]] - 1 : UINT32_MAX;
+    if (is_carry && !loops->of[id]) return "a loop_carry is of no loop_result";
+    bool ok = !is_carry || set_add(&sets[id], loops->of[id] - 1);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        ok = ok && set_join(&sets[id], &sets[node->args[i]], own);
+    if (!ok) return "loops are inside each other more than 4 deep";
+    if (is_carry) return NULL;
+    loops->of[id] = sets[id].n ? sets[id].loops[0] + 1 : 0;
+    if (!is_result) return NULL;
+    loops->loops.data[own].parent = loops->of[id];
+    return loops->of[id] && loops->of[id] - 1 < own ? "a loop has a value of another one" : NULL;
+}
+
+static const char *spread(Arena *arena, const Graph *graph, GraphLoops *loops) {
+    LoopSet *sets = arena_array(arena, LoopSet, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const Node *node = graph_node(graph, id);
-        if (node->op == OP_LOOP_CARRY) {
-            if (!loops->of[id]) return "a loop_carry is of no loop_result";
-            if (loops->of[node->args[0]]) return "a loop is inside another one";
-        } else if (node->op == OP_LOOP_RESULT) {
-            if (!closes(loops, node)) return "a loop has a value of another one";
-        } else {
-            for (uint32_t i = 0; i < node->n_args; i++) {
-                uint32_t of = loops->of[node->args[i]];
-                if (of && loops->of[id] && loops->of[id] != of) return "a value is of two loops";
-                if (of) loops->of[id] = of;
-            }
-        }
+        const char *problem = spread_node(graph, loops, sets, id);
+        if (problem) return problem;
     }
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         if (loops->of[graph->outputs.data[i].node]) return "a value of a loop's step is an output";
     return NULL;
+}
+
+bool loops_are_inside(const GraphLoops *loops, uint32_t loop, uint32_t outer) {
+    while (loop && loop != outer) loop = loops->loops.data[loop - 1].parent;
+    return loop == outer;
 }
 
 /* A kernel or contract holds in one place: in the steps of one loop, or between loops. */
@@ -88,13 +114,13 @@ const char *loops_problem(Arena *arena, const Graph *graph) {
     if (!graph_has_loops(graph)) return NULL;
     GraphLoops loops = {.of = arena_array(arena, uint32_t, graph->nodes.n)};
     if (!find_carries(arena, graph, &loops)) return "two loops have one loop_carry";
-    const char *problem = spread(graph, &loops);
+    const char *problem = spread(arena, graph, &loops);
     return problem ? problem : check_blocks(arena, graph, &loops);
 }
 
 GraphLoops loops_find(Arena *arena, const Graph *graph) {
     GraphLoops loops = {.of = arena_array(arena, uint32_t, graph->nodes.n)};
     find_carries(arena, graph, &loops);
-    spread(graph, &loops);
+    spread(arena, graph, &loops);
     return loops;
 }

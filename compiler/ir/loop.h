@@ -6,12 +6,15 @@
  *
  * What depends on a carry is computed in every step, and everything else once: where an op stands
  * says nothing. Results of one loop have the same arguments, but for which carried value they are.
- * A value of a loop is read by its loop alone; loops are not inside each other. Planning cuts a
+ * A value of a loop is read by its loop alone. A loop that depends on a carry of another one is
+ * inside it, and runs in every step of it; its result is a value of the outer loop. Planning cuts a
  * graph with loops into graphs without (ir/sequence.h). */
 #ifndef FUSEC_IR_LOOP_H
 #define FUSEC_IR_LOOP_H
 
 #include "ir/graph.h"
+
+enum { MAX_LOOPS_DEEP = 4 }; /* inside each other */
 
 /* Of a loop_result: which carried value it is, and the number of steps. */
 static inline uint32_t loop_at(const Node *result) {
@@ -26,12 +29,13 @@ typedef struct GraphLoop {
     uint32_t n_carried;
     const NodeId *carries, *next; /* n_carried each */
     DimId count;                  /* steps */
+    uint32_t parent;              /* the loop that it is inside of, plus 1, a later one; 0: none */
 } GraphLoop;
 
 typedef struct GraphLoops {
     Vec(GraphLoop) loops; /* by their first results, so that a loop comes after those it reads */
-    uint32_t *of;         /* per node: the loop whose value it is, plus 1; 0: of none. Carries are
-                           * values of their loop, results are not */
+    uint32_t *of;         /* per node: the innermost loop whose value it is, plus 1; 0: of none.
+                           * Carries are values of their loop, results are not */
 } GraphLoops;
 
 /* The loops of a graph that has passed loops_problem. */
@@ -39,5 +43,7 @@ GraphLoops loops_find(Arena *arena, const Graph *graph);
 /* Why the loop ops of the graph are no loops; NULL: they are, or there are none. */
 const char *loops_problem(Arena *arena, const Graph *graph);
 bool graph_has_loops(const Graph *graph);
+/* Whether `loop` - 1 is loop `outer` - 1, or inside it. */
+bool loops_are_inside(const GraphLoops *loops, uint32_t loop, uint32_t outer);
 
 #endif

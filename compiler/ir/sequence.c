@@ -20,8 +20,11 @@ typedef struct Cutter {
     const Graph *whole;
     Sequence *sequence;
     GraphLoops loops;
+    VecU32 *inside;  /* per loop, plus 1: the loops directly inside it; 0: those in no other */
+    uint32_t *order; /* per loop: its place among these */
     NodeFlags flags;
-    uint32_t *level;    /* per node: the number of loops that have run before it is computed */
+    uint32_t *level;    /* per node: the number of loops that have run before it is computed, of
+                         * those in the step that it is computed in */
     uint32_t *value_of; /* per node: the value that it is, plus 1; 0: it is none yet */
     uint32_t n_names;
 } Cutter;
@@ -34,12 +37,23 @@ typedef struct Making {
     Cutter *c;
     SequenceGraph *sub;
     uint32_t level;   /* of nodes that are computed in it */
-    uint32_t loop;    /* it is a step of this loop, plus 1; 0: of none */
+    uint32_t loop;    /* it is of a step of this loop, plus 1; 0: of none */
     NodeFlags needed; /* of the whole graph: NODE_NEEDED */
     NodeId *copy_of;
 } Making;
 
 /* Levels. */
+
+static void find_inside(Cutter *c) {
+    uint32_t n = c->loops.loops.n;
+    c->inside = arena_array(c->arena, VecU32, n + 1);
+    c->order = arena_array(c->arena, uint32_t, n);
+    for (uint32_t l = 0; l < n; l++) {
+        VecU32 *inside = &c->inside[c->loops.loops.data[l].parent];
+        c->order[l] = inside->n;
+        vec_push(c->arena, inside, l);
+    }
+}
 
 /* Nodes of a block are computed in one place: where the last of them can be. */
 static bool level_blocks(Cutter *c) {
@@ -58,17 +72,23 @@ static bool level_blocks(Cutter *c) {
     return changes;
 }
 
+static uint32_t level_of(const Cutter *c, NodeId id) {
+    const Node *node = graph_node(c->whole, id);
+    uint32_t level = c->level[id];
+    if (node->op == OP_LOOP_CARRY) return level;
+    if (node->op == OP_LOOP_RESULT) {
+        uint32_t after = c->order[c->loops.of[node->args[0]] - 1] + 1;
+        return level < after ? after : level;
+    }
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (c->loops.of[node->args[i]] == c->loops.of[id] && level < c->level[node->args[i]])
+            level = c->level[node->args[i]];
+    return level;
+}
+
 static void find_levels(Cutter *c) {
     do {
-        for (NodeId id = 0; id < c->whole->nodes.n; id++) {
-            const Node *node = graph_node(c->whole, id);
-            uint32_t level = c->level[id];
-            if (node->op == OP_LOOP_RESULT && level < c->loops.of[node->args[0]])
-                level = c->loops.of[node->args[0]];
-            for (uint32_t i = 0; node->op != OP_LOOP_RESULT && i < node->n_args; i++)
-                if (level < c->level[node->args[i]]) level = c->level[node->args[i]];
-            c->level[id] = level;
-        }
+        for (NodeId id = 0; id < c->whole->nodes.n; id++) c->level[id] = level_of(c, id);
     } while (level_blocks(c));
 }
 
@@ -176,7 +196,7 @@ static bool is_given(const Making *m, NodeId id) {
     if (node->op == OP_INPUT || node->op == OP_LOOP_RESULT || node->op == OP_LOOP_CARRY)
         return true;
     if (node_has(c->flags, id, NODE_FREE)) return false;
-    return m->loop ? c->loops.of[id] != m->loop : c->level[id] != m->level;
+    return c->loops.of[id] != m->loop || c->level[id] != m->level;
 }
 
 static void need(Making *m, NodeId root) {
@@ -204,8 +224,8 @@ static void copy_given(Making *m, NodeId id) {
     vec_push(arena, &to->inputs,
              (GraphInput){.name = name, .node = m->copy_of[id], .key = "", .span = node.span});
     bool is_carry = graph_node(c->whole, id)->op == OP_LOOP_CARRY;
-    vec_push(arena, &m->sub->inputs[0], value);
-    vec_push(arena, &m->sub->inputs[1], value + is_carry);
+    KeptUse use = {.value = value, .loop = is_carry ? c->loops.of[id] : 0};
+    vec_push(arena, &m->sub->inputs, use);
 }
 
 static void copy_computed(Making *m, NodeId id) {
@@ -235,17 +255,15 @@ static void copy_needed(Making *m) {
     }
 }
 
-/* Makes a node an output of the subgraph, stored as `even` in even steps and as `odd` in odd ones.
- */
-static GraphOutput *give(Making *m, NodeId id, uint32_t even, uint32_t odd) {
+/* Makes a node an output of the subgraph. */
+static GraphOutput *give(Making *m, NodeId id, KeptUse use) {
     const Cutter *c = m->c;
     Graph *graph = m->sub->graph;
-    GraphOutput output = {.name = c->sequence->values.data[even].name,
+    GraphOutput output = {.name = c->sequence->values.data[use.value + use.is_next].name,
                           .node = m->copy_of[id],
                           .span = graph_node(c->whole, id)->span};
     vec_push(c->arena, &graph->outputs, output);
-    vec_push(c->arena, &m->sub->outputs[0], even);
-    vec_push(c->arena, &m->sub->outputs[1], odd);
+    vec_push(c->arena, &m->sub->outputs, use);
     return &graph->outputs.data[graph->outputs.n - 1];
 }
 
@@ -266,50 +284,72 @@ static Making begin_sub(Cutter *c, SequenceGraph *sub, uint32_t level, uint32_t 
                     .copy_of = arena_array(c->arena, NodeId, n)};
 }
 
-static void make_step(Cutter *c, SequenceGraph *sub, uint32_t l) {
-    const GraphLoop *loop = &c->loops.loops.data[l];
-    Making m = begin_sub(c, sub, 0, l + 1);
-    sub->count = loop->count;
-    for (uint32_t i = 0; i < loop->n_carried; i++) need(&m, loop->next[i]);
-    copy_needed(&m);
-    for (uint32_t i = 0; i < loop->n_carried; i++) {
-        uint32_t even = c->value_of[loop->carries[i]] - 1;
-        give(&m, loop->next[i], even + 1, even);
-    }
-}
-
 /* Whether later subgraphs read the node, which this one computes. */
 static bool is_kept(const Making *m, NodeId id) {
     const Cutter *c = m->c;
-    return c->value_of[id] && !c->loops.of[id] && !is_given(m, id) &&
-           !node_has(c->flags, id, NODE_FREE);
+    return c->value_of[id] && !is_given(m, id) && !node_has(c->flags, id, NODE_FREE);
 }
 
-static void make_between(Cutter *c, SequenceGraph *sub, uint32_t level) {
-    const Graph *whole = c->whole;
-    Making m = begin_sub(c, sub, level, 0);
-    const GraphLoop *loop =
-        level < c->loops.loops.n ? &c->loops.loops.data[level] : NULL; /* the loop that follows */
-    for (uint32_t i = 0; loop && i < loop->n_carried; i++)
-        need(&m, graph_node(whole, loop->carries[i])->args[0]);
-    for (uint32_t i = 0; i < whole->outputs.n; i++)
-        if (c->level[whole->outputs.data[i].node] == level) need(&m, whole->outputs.data[i].node);
+/* Whether the subgraph stores the node as the next value of what its loop carries: the last one of
+ * the step does, unless an earlier one computes it. */
+static bool stores_next(const Making *m, NodeId id) {
+    const Cutter *c = m->c;
+    OpClass cls = graph_class(c->whole, id);
+    bool is_computed = c->loops.of[id] == m->loop && cls != CLASS_LOOP;
+    return m->level == (is_computed ? c->level[id] : c->inside[m->loop].n);
+}
+
+/* What the subgraph stores for other subgraphs and for the caller. */
+static void need_stored(Making *m, const GraphLoop *own, const GraphLoop *following) {
+    const Graph *whole = m->c->whole;
+    for (uint32_t i = 0; own && i < own->n_carried; i++)
+        if (stores_next(m, own->next[i])) need(m, own->next[i]);
+    for (uint32_t i = 0; following && i < following->n_carried; i++)
+        need(m, graph_node(whole, following->carries[i])->args[0]);
+    for (uint32_t i = 0; !own && i < whole->outputs.n; i++)
+        if (m->c->level[whole->outputs.data[i].node] == m->level)
+            need(m, whole->outputs.data[i].node);
     for (NodeId id = 0; id < whole->nodes.n; id++)
-        if (is_kept(&m, id)) need(&m, id);
-    copy_needed(&m);
-    for (uint32_t i = 0; loop && i < loop->n_carried; i++) {
-        uint32_t even = c->value_of[loop->carries[i]] - 1;
-        give(&m, graph_node(whole, loop->carries[i])->args[0], even, even);
-    }
-    for (uint32_t i = 0; i < whole->outputs.n; i++) {
-        const GraphOutput *output = &whole->outputs.data[i];
-        if (c->level[output->node] != level) continue;
+        if (is_kept(m, id)) need(m, id);
+}
+
+static void give_outputs(Making *m) {
+    Cutter *c = m->c;
+    for (uint32_t i = 0; i < c->whole->outputs.n; i++) {
+        const GraphOutput *output = &c->whole->outputs.data[i];
+        if (c->level[output->node] != m->level) continue;
         Kept value = {.kind = KEPT_OUTPUT, .node = output->node, .name = output->name};
-        uint32_t given = add_value(c, value);
-        give(&m, output->node, given, given)->copied_by = output->copied_by;
+        KeptUse use = {.value = add_value(c, value)};
+        give(m, output->node, use)->copied_by = output->copied_by;
     }
-    for (NodeId id = 0; id < whole->nodes.n; id++)
-        if (is_kept(&m, id)) give(&m, id, c->value_of[id] - 1, c->value_of[id] - 1);
+}
+
+static void give_stored(Making *m, const GraphLoop *own, const GraphLoop *following) {
+    const Cutter *c = m->c;
+    for (uint32_t i = 0; own && i < own->n_carried; i++) {
+        KeptUse use = {c->value_of[own->carries[i]] - 1, m->loop, true};
+        if (stores_next(m, own->next[i])) give(m, own->next[i], use);
+    }
+    for (uint32_t i = 0; following && i < following->n_carried; i++) {
+        KeptUse use = {.value = c->value_of[following->carries[i]] - 1};
+        give(m, graph_node(c->whole, following->carries[i])->args[0], use);
+    }
+    if (!own) give_outputs(m);
+    for (NodeId id = 0; id < c->whole->nodes.n; id++)
+        if (is_kept(m, id)) give(m, id, (KeptUse){.value = c->value_of[id] - 1});
+}
+
+/* Of loop - 1, or (0) of what is in none. `level` loops inside it have run before. */
+static void make_sub(Cutter *c, SequenceGraph *sub, uint32_t loop, uint32_t level) {
+    const VecU32 *inside = &c->inside[loop];
+    const GraphLoop *own = loop ? &c->loops.loops.data[loop - 1] : NULL;
+    const GraphLoop *following =
+        level < inside->n ? &c->loops.loops.data[inside->data[level]] : NULL;
+    Making m = begin_sub(c, sub, level, loop);
+    sub->loop = loop;
+    need_stored(&m, own, following);
+    copy_needed(&m);
+    give_stored(&m, own, following);
 }
 
 /* The whole. */
@@ -332,6 +372,28 @@ static void take_subs(Cutter *c, SequenceGraph *subs, uint32_t n, const Str *tak
     }
 }
 
+static void add_loops(Cutter *c) {
+    uint32_t n = c->loops.loops.n;
+    SequenceLoop *loops = arena_array(c->arena, SequenceLoop, n);
+    for (uint32_t l = n; l-- > 0;) {
+        const GraphLoop *loop = &c->loops.loops.data[l];
+        loops[l] = (SequenceLoop){.count = loop->count, .parent = loop->parent};
+        if (loop->parent) loops[l].depth = loops[loop->parent - 1].depth + 1;
+    }
+    for (uint32_t l = 0; l < n; l++) vec_push(c->arena, &c->sequence->loops, loops[l]);
+}
+
+/* Makes the subgraphs of a loop's step, or (0) of what is in no loop, the last one first. They end
+ * before subs[end]; returns where they begin. */
+static uint32_t make_subs(Cutter *c, SequenceGraph *subs, uint32_t end, uint32_t loop) {
+    const VecU32 *inside = &c->inside[loop];
+    for (uint32_t level = inside->n + 1; level-- > 0;) {
+        make_sub(c, &subs[--end], loop, level);
+        if (level) end = make_subs(c, subs, end, inside->data[level - 1] + 1);
+    }
+    return end;
+}
+
 Sequence *sequence_cut(Arena *arena, const Graph *whole, const Str *taken, uint32_t n_taken) {
     uint32_t n = whole->nodes.n;
     Sequence *sequence = arena_array(arena, Sequence, 1);
@@ -343,20 +405,27 @@ Sequence *sequence_cut(Arena *arena, const Graph *whole, const Str *taken, uint3
                 .level = arena_array(arena, uint32_t, n),
                 .value_of = arena_array(arena, uint32_t, n)};
     sequence->whole = whole;
+    add_loops(&c);
+    find_inside(&c);
     find_levels(&c);
     find_free(&c);
     add_given(&c);
     add_carried(&c);
-    uint32_t n_loops = c.loops.loops.n, n_subs = 2 * n_loops + 1;
+    uint32_t n_subs = 2 * c.loops.loops.n + 1; /* each loop is between two */
     SequenceGraph *subs = arena_array(arena, SequenceGraph, n_subs);
-    for (uint32_t i = n_subs; i-- > 0;) {
-        if (i % 2)
-            make_step(&c, &subs[i], i / 2);
-        else
-            make_between(&c, &subs[i], i / 2);
-    }
+    make_subs(&c, subs, n_subs, 0);
     take_subs(&c, subs, n_subs, taken, n_taken);
     return sequence;
+}
+
+uint32_t sequence_value(const Sequence *sequence, const KeptUse *use, uint32_t odd) {
+    bool is_odd = use->loop && odd >> sequence->loops.data[use->loop - 1].depth & 1;
+    return use->value + (is_odd != use->is_next);
+}
+
+uint32_t sequence_depth(const Sequence *sequence, uint32_t graph) {
+    uint32_t loop = sequence->graphs.data[graph].loop;
+    return loop ? sequence->loops.data[loop - 1].depth + 1 : 0;
 }
 
 static DimId bytes_of(const Sequence *s, const Kept *value) {

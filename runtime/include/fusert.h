@@ -193,7 +193,8 @@ typedef struct frt_step_info {
     int32_t n_args;    /* tensors; a copy has two, destination first */
     int32_t n_dims;    /* dims passed to the kernel */
     int32_t n_variants;
-    /* 0: the step runs once. 1 and 2: it is repeated, in even and in odd iterations. */
+    /* 0: the step runs once. 1 and 2: it is repeated, in even and in odd iterations; of repeats
+     * inside each other, of the innermost. */
     int32_t iterations;
     int32_t n_numbers; /* constants passed to the kernel after the dims */
 } frt_step_info;
@@ -255,7 +256,7 @@ FRT_API size_t frt_module_grid_text(const frt_module *module, int32_t graph, int
 FRT_API size_t frt_module_shared_text(const frt_module *module, int32_t graph, int32_t step,
                                       int32_t variant, char *text, size_t n_bytes);
 FRT_API size_t frt_module_iterations_text(const frt_module *module, int32_t graph, int32_t step,
-                                          char *text, size_t n_bytes); /* of a repeated step */
+                                          char *text, size_t n_bytes); /* as `iterations` */
 FRT_API size_t frt_module_pitch_text(const frt_module *module, int32_t graph, int32_t pitch,
                                      char *text, size_t n_bytes);
 FRT_API size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,

@@ -1,6 +1,6 @@
-/* Loops whose number of steps is a dim. Repeated at run time, fused and unfused, they give the bits
- * that their steps give when they are written one after the other, and that the interpreter gives
- * both ways. */
+/* Loops whose number of steps is a dim, also inside each other. Repeated at run time, fused and
+ * unfused, they give the bits that their steps give when they are written one after the other, and
+ * that the interpreter gives both ways. */
 #include "interp/interp.h"
 #include "lib/compiled.h"
 #include "lib/rig.h"
@@ -51,6 +51,53 @@ static const struct {
      "    n = dynamic_update_slice(c, reshape(x[t] * 2.0, [1, 4]), [t, 0])\n"
      "    return n, s + sum(n)\n  }\n"
      "  y = c + 1.0\n}\n",
+     false},
+    {"nested",
+     "graph g(x: f32[T, T + 1, 5], h0: f32[5]) -> (y: f32[5], all: f32[T, T + 1, 5], e: f32[T, 5]) "
+     "{\n"
+     "  param w: f32[5, 5]\n"
+     "  y, rows, ends = loop t in 0:T with h = h0 {\n"
+     "    bias = tanh(h @ w)\n"
+     "    g, cells = loop s in 0:T+1 with g = h {\n"
+     "      n = tanh(x[t, s] + g @ w + bias)\n      return n, n * 2.0\n    }\n"
+     "    return g + bias, stack(cells), g\n  }\n"
+     "  all = stack(rows)\n  e = stack(ends)\n}\n",
+     true},
+    {"two_inside_one",
+     "graph g(x: f32[3]) -> (y: f32[3], z: f32[3], u: i32) {\n"
+     "  y, z, u = loop t in 0:T with a = x, b = x * 0.5, k = argmax(x) {\n"
+     "    c = loop s in 0:T/2 with c = b { return c * 0.75 + a }\n"
+     "    d, m = loop s in T:0:-1 with d = c - b, m = k { return sin(d + c), m * 3 + s - t }\n"
+     "    return b, d - c * 0.25, m\n  }\n}\n",
+     false},
+    {"four_deep",
+     "graph g(x: f32[4]) -> (y: f32[4], n: i32) {\n"
+     "  y, n = loop i in 0:T/4+1 with a = x, ni = argmax(x) {\n"
+     "    b2, n2 = loop j in 0:T/3 with b = a * 0.5, nj = ni {\n"
+     "      c2, n3 = loop k in 0:T/4+1 with c = b + a, nk = nj {\n"
+     "        d2, n4 = loop l in 0:2*(T/5) with d = c - b, nl = nk {\n"
+     "          return sin(d + a) - c * 0.125, nl * 5 + i + 2 * j - k * l\n        }\n"
+     "        return d2, n4 + 1\n      }\n"
+     "      return c2 - b, n3\n    }\n"
+     "    return b2 * 0.5 + a, n2\n  }\n}\n",
+     false},
+    {"caches_inside",
+     "graph g(x: f32[T + 1, 4]) -> (y: f32[T + 1, 4], s: f32) {\n"
+     "  y, s = loop t in 0:T with c = x * 0.0, s = 0.0 {\n"
+     "    n = dynamic_update_slice(c, reshape(x[t] * 2.0, [1, 4]), [t, 0])\n"
+     "    m, r = loop u in 0:T with m = n, r = s {\n"
+     "      row = reshape(c[u] + m[t] + x[u], [1, 4])\n"
+     "      return dynamic_update_slice(m, row, [u, 0]), r + sum(m) - c[u, 1]\n    }\n"
+     "    return m, r\n  }\n}\n",
+     false},
+    {"unrolled_between",
+     "graph g(x: f32[T + 1, 2, 4]) -> (y: f32[4]) {\n"
+     "  y = loop t in 0:T with h = x[0, 0] {\n"
+     "    g = loop k in 0:2 with g = h {\n"
+     "      p = loop s in 0:T with p = g { return tanh(p - x[s, k]) }\n"
+     "      return p + h\n    }\n"
+     "    fixed = loop s in 0:T with q = x[T, 1] { return q * 0.5 }\n"
+     "    return g * 0.5 + fixed\n  }\n}\n",
      false},
     {"unused_index_and_output_of_an_input",
      "graph g(x: f16[3], z: f16[3]) -> (y: f16[3], w: f16[3]) {\n"

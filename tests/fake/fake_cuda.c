@@ -103,7 +103,7 @@ static int enter_current(const char *name) {
     } while (0)
 
 /* An operation recorded in a captured stream: a launch, or with index -1 a copy. */
-enum { MAX_OPS = 16, MAX_PARAMS = 8 };
+enum { MAX_OPS = 64, MAX_PARAMS = 8 };
 typedef struct Op {
     int index;
     unsigned grid, block;

@@ -17,9 +17,18 @@ graph g(x: f32[B, 8], y: f32[8, B], n: i32) -> (z: f32[B, 8]) {
   # error@+1 shape-mismatch: carried value 2 is f32[B, 8] before a step and i32[B, 8] after it
   c, d = loop i in 0:B with h = x, k = x { return h, cast(k, i32) }
   e = loop i in 0:B with h = x {
-    # error@+1 bad-argument: a loop whose number of steps is a dim is inside another one (note: in each step i of this loop
-    g = loop k in 0:N with g = h { return g }
-    return g
+    h1 = loop i1 in 0:N with h1 = h {
+      h2 = loop i2 in 0:N with h2 = h1 {
+        h3 = loop i3 in 0:N with h3 = h2 {
+          # error@+1 limit: loops whose number of steps is a dim are inside each other more than 4 deep (note: in each step i3 of this loop
+          h4 = loop i4 in 0:N with h4 = h3 { return h4 }
+          return h4
+        }
+        return h3
+      }
+      return h2
+    }
+    return h1
   }
   # error@+1 misplaced: a loop whose number of steps is a dim is in a block
   fuse must { f = loop i in 0:B with h = x { return h + x } }

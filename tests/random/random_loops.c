@@ -107,11 +107,11 @@ static DimId random_count(RandomState *s) {
     return n_symbols ? dim_symbol(s->dims, rng_below(&s->rng, n_symbols)) : DIM_NONE;
 }
 
-/* It reads its step's part of stacked values: forth and back, a map or a product, or it carries
- * nothing and collects. */
+/* It reads its step's part of stacked values: forth and back, a map or a product, in a loop inside
+ * another one, or it carries nothing and collects. */
 int random_make_repeated(RandomState *s, uint64_t number) {
     const char *first;
-    uint32_t kind = (uint32_t)(number / 4 % 4), is_product = kind == 1;
+    uint32_t kind = (uint32_t)(number / 4 % 5), is_product = kind == 1;
     DimId count = random_count(s);
     if (!count || (is_product && s->options.without_matmul)) return RANDOM_NONE;
     int x = first_value(s, number, is_product, 3, 8, &first);
@@ -141,6 +141,13 @@ int random_make_repeated(RandomState *s, uint64_t number) {
             s, dtype, &shape, -1, 1,
             str_format(s->arena, "loop i in %s - 1:-1:-1 with h = %s { return sin(h - %s[i]) }",
                        steps, first, y));
+    if (kind == 3)
+        return random_bind(
+            s, dtype, &shape, -1, 1,
+            str_format(s->arena,
+                       "loop i in 0:%s with h = %s { return loop k in 0:(%s + 3) / 4 "
+                       "with g = h { return tanh(g * 0.5 + %s[k] - %s[i]) } }",
+                       steps, first, steps, y, y));
     return random_bind(
         s, dtype, &stack, -1, 1,
         str_format(s->arena, "loop i in 0:%s { return cos(%s * %s[i]) }", steps, first, y));

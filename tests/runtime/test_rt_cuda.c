@@ -581,35 +581,41 @@ Test(rt_cuda, without_a_driver_the_status_says_so) {
     rt_close_rig(&rig);
 }
 
-static const char repeated[] = "//@ fusec-artifact 1\n"
-                               "//@ checksum 00000000\n"
-                               "//@ compiler 0.1.0\n"
-                               "//@ target cuda sm_80\n"
-                               "//@ numerics strict\n"
-                               "//@ source m.g\n"
-                               "//@ dim N 0 100 1\n"
-                               "//@ graph g\n"
-                               "//@ input x 0 f32 N\n"
-                               "//@ output y 0 f32 1\n"
-                               "//@ launch run 1 first y -\n"
-                               "//@ variant k_first 1 32 0 -\n"
-                               "//@ repeat N,1,+\n"
-                               "//@ launch run 2 double y -\n"
-                               "//@ variant k_double 1 32 0 -\n"
-                               "//@ odd\n"
-                               "//@ launch run 2 add y -\n"
-                               "//@ variant k_add 1 32 0 -\n"
-                               "//@ launch run 2 double y -\n"
-                               "//@ variant k_double 1 32 0 -\n"
-                               "//@ end-repeat\n"
-                               "//@ repeat N\n"
-                               "//@ odd\n"
-                               "//@ launch run 3 add y -\n"
-                               "//@ variant k_add 1 32 0 -\n"
-                               "//@ end-repeat\n"
-                               "//@ launch run 4 negate y -\n"
-                               "//@ variant k_negate 1 32 0 -\n"
-                               "//@ end\n";
+#define STEP(line, name) "//@ launch run " line " " name " y -\n//@ variant k_" name " 1 32 0 -\n"
+static const char repeated[] =
+    "//@ fusec-artifact 1\n"
+    "//@ checksum 00000000\n"
+    "//@ compiler 0.1.0\n"
+    "//@ target cuda sm_80\n"
+    "//@ numerics strict\n"
+    "//@ source m.g\n"
+    "//@ dim N 0 100 1\n"
+    "//@ graph g\n"
+    "//@ input x 0 f32 N\n"
+    "//@ output y 0 f32 1\n" STEP("1", "first") "//@ repeat N,1,+\n" STEP(
+        "2", "double") "//@ odd\n" STEP("2", "add")
+        STEP(
+            "2",
+            "double") "//@ end-repeat\n"
+                      "//@ repeat N\n"
+                      "//@ odd\n" STEP(
+                          "3",
+                          "add") "//@ end-repeat\n"
+                                 "//@ repeat N\n"
+                                 "//@ repeat N\n" STEP("3", "double") "//@ odd\n" STEP("3", "add") "//@ end-repeat\n" STEP(
+                                     "3",
+                                     "add") "//@ odd\n" STEP("3",
+                                                             "double") "//@ repeat 2\n"
+                                                                       "//@ odd\n" STEP(
+                                                                           "3",
+                                                                           "negate") "//@ "
+                                                                                     "end-repeat\n"
+                                                                                     "//@ "
+                                                                                     "end-"
+                                                                                     "repeat"
+                                                                                     "\n" STEP(
+                                                                                         "4",
+                                                                                         "negate") "//@ end\n";
 
 static void k_first(void **params, unsigned grid, unsigned block) {
     (void)grid, (void)block;
@@ -636,6 +642,10 @@ static float repeated_value(int n) {
     float y = 1;
     for (int turn = 0; turn <= n; turn++) y = turn % 2 ? (y + 1) * 2 : y * 2;
     for (int turn = 0; turn < n; turn++) y += (float)(turn % 2);
+    for (int turn = 0; turn < n; turn++) {
+        for (int k = 0; turn % 2 == 0 && k < n; k++) y = k % 2 ? y + 1 : y * 2;
+        y = turn % 2 ? -(y * 2) : y + 1;
+    }
     return -y;
 }
 
@@ -662,7 +672,7 @@ Test(rt_cuda, repeated_steps_alternate) {
             fake_cuda.n_calls = 0;
             cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
             cr_expect_eq(rt_y_storage[0], repeated_value(n), "%d: %g", n, (double)rt_y_storage[0]);
-            int n_launches = 2 + n + 1 + (n + 1) / 2 + n / 2;
+            int n_launches = 2 + n + 1 + (n + 1) / 2 + n / 2 + (n + 1) / 2 * (n + 1) + n / 2 * 2;
             if (!keeps) cr_expect_eq(fake_cuda.n_calls, 2 + n_launches, "%d", n);
         }
     }
@@ -673,6 +683,11 @@ Test(rt_cuda, repeated_steps_alternate) {
     cr_expect_eq(frt_module_iterations_text(rig.module, 0, 2, text, sizeof text), strlen("N+1"));
     cr_expect_str_eq(text, "N+1");
     cr_expect_eq(frt_module_iterations_text(rig.module, 0, 0, text, sizeof text), 0u);
+    cr_expect_eq(frt_module_get_step(rig.module, 0, 9, &step), FRT_OK);
+    cr_expect_eq(step.iterations,
+                 2); /* of the repeat that is inside the odd steps of another one */
+    cr_expect_eq(frt_module_iterations_text(rig.module, 0, 9, text, sizeof text), 1u);
+    cr_expect_str_eq(text, "2");
     rt_close_rig(&rig);
     rt_expect_nothing_held("after repeats");
 }

@@ -119,16 +119,17 @@ frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_
     return FRT_OK;
 }
 
-/* The repeat that the step belongs to, or NULL. */
+/* The innermost repeat that the step belongs to, or NULL. */
 static const Repeat *find_repeat(const frt_module *module, int32_t graph, int32_t step) {
     const Graph *g = find_graph(module, graph);
+    const Repeat *found = NULL;
     for (uint32_t i = 0; i < g->n_repeats; i++) {
         const Repeat *repeat = &module->manifest.repeats[g->first_repeat + i];
         if ((uint32_t)step >= repeat->first && (uint32_t)step < repeat->end) {
-            return repeat;
+            found = repeat; /* one that begins later is inside */
         }
     }
-    return NULL;
+    return found;
 }
 
 frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t step,

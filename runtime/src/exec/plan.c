@@ -450,21 +450,34 @@ static frt_status enqueue_range(frt_program *program, const Plan *plan, uint32_t
     return status;
 }
 
-frt_status plan_run(frt_program *program, const Plan *plan, void *stream, frt_error *err) {
-    const Graph *graph = program->graph;
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < graph->n_repeats; i++) {
-        const Repeat *repeat = &program->m->repeats[graph->first_repeat + i];
+/* A part of a graph: steps from `first` on, with repeats from `repeat` on. */
+typedef struct Part {
+    uint32_t first, end, repeat, end_repeat;
+} Part;
+
+/* Repeats are at most FRT_MAX_REPEATS_DEEP inside each other. */
+static frt_status run_part(frt_program *program, const Plan *plan, Part part, void *stream,
+                           frt_error *err) {
+    const Repeat *repeats = program->m->repeats + program->graph->first_repeat;
+    uint32_t next = part.first;
+    for (uint32_t i = part.repeat; i < part.end_repeat; i = repeats[i].next) {
+        const Repeat *repeat = &repeats[i];
+        const Part even = {repeat->first, repeat->odd, i + 1, repeat->inner_odd};
+        const Part odd = {repeat->odd, repeat->end, repeat->inner_odd, repeat->next};
         frt_status status = enqueue_range(program, plan, next, repeat->first, stream, err);
         for (int64_t k = 0; !status && k < plan->counts[i]; k++) {
-            uint32_t from = k % 2 ? repeat->odd : repeat->first;
-            uint32_t to = k % 2 ? repeat->end : repeat->odd;
-            status = enqueue_range(program, plan, from, to, stream, err);
+            status = run_part(program, plan, k % 2 ? odd : even, stream, err);
         }
         if (status) {
             return status;
         }
         next = repeat->end;
     }
-    return enqueue_range(program, plan, next, graph->n_steps, stream, err);
+    return enqueue_range(program, plan, next, part.end, stream, err);
+}
+
+frt_status plan_run(frt_program *program, const Plan *plan, void *stream, frt_error *err) {
+    const Graph *graph = program->graph;
+    const Part whole = {0, graph->n_steps, 0, graph->n_repeats};
+    return run_part(program, plan, whole, stream, err);
 }

@@ -132,6 +132,9 @@ typedef struct Step {
  * 3, ..; they are steps of phase `run`, numbered within the graph. */
 typedef struct Repeat {
     uint32_t first, odd, end;
+    uint32_t inner_odd, next; /* those between this repeat and inner_odd are inside of its even
+                               * steps, those from there to `next` of its odd ones; numbered within
+                               * the graph */
     Expr count;
 } Repeat;
 
@@ -140,7 +143,7 @@ typedef struct Graph {
     uint32_t first_tensor, n_tensors;
     uint32_t first_step, n_steps;
     uint32_t first_pitch, n_pitches;
-    uint32_t first_repeat, n_repeats; /* in the order of their steps */
+    uint32_t first_repeat, n_repeats; /* in the order of their first lines */
     bool has_workspace;
     Expr workspace; /* bytes, valid if has_workspace */
 } Graph;

@@ -406,7 +406,7 @@ static frt_status read_numbers(Reader *reader, Slice list, Step *step) {
 static frt_status add_step(Reader *reader, const Step *step) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
-    if (reader->repeat.is_open && step->phase != FRT_PHASE_RUN) {
+    if (reader->repeat.n_open && step->phase != FRT_PHASE_RUN) {
         return text_fail(r, "a step of phase " FRT_PHASE_INIT_NAME " is repeated");
     }
     if (GROW(r, m->steps, reader->steps_capacity, m->n_steps)) {
@@ -637,7 +637,7 @@ static frt_status read_directive(Reader *reader) {
         read_extension(reader);
         return FRT_OK;
     }
-    if (reader->repeat.is_open && (slice_is(word, FRT_D_GRAPH) || slice_is(word, FRT_D_END))) {
+    if (reader->repeat.n_open && (slice_is(word, FRT_D_GRAPH) || slice_is(word, FRT_D_END))) {
         return text_fail(r, "a `repeat` has no end");
     }
     bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP) ||

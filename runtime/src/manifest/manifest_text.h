@@ -88,8 +88,10 @@ frt_status text_in_place(TextReader *r, const Graph *graph);
 
 /* Where the reader is in a `repeat`. */
 typedef struct RepeatState {
-    uint32_t capacity; /* of the manifest's list */
-    bool is_open, is_odd;
+    uint32_t capacity;                   /* of the manifest's list */
+    uint32_t n_open;                     /* repeats that have begun and not ended */
+    uint32_t open[FRT_MAX_REPEATS_DEEP]; /* numbered within the graph */
+    bool is_odd[FRT_MAX_REPEATS_DEEP];
 } RepeatState;
 
 /* Reads a line `repeat`, `odd` or `end-repeat`. In manifest_repeat.c. */
