@@ -301,6 +301,7 @@ static const char *text_after(Driver *driver, PassId pass) {
     case PASS_LAYOUT:
     case PASS_SCHEDULE:
     case PASS_LAUNCH:
+    case PASS_BOUNDS:
     case PASS_DEDUP:
     case PASS_CONTRACT:
     case PASS_PLACE:

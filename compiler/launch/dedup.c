@@ -106,6 +106,16 @@ static void write_reduces(Writer *w) {
     }
 }
 
+static void write_bounds(Writer *w) {
+    put(w, w->kernel->bounds.n);
+    for (uint32_t i = 0; i < w->kernel->bounds.n; i++) {
+        const Bounds *bounds = &w->kernel->bounds.data[i];
+        put(w, w->numbers[bounds->value]);
+        put(w, w->numbers[bounds->least]);
+        put(w, w->numbers[bounds->greatest]);
+    }
+}
+
 static void write_maps(Writer *w, const Variant *v) {
     put(w, v->n_maps);
     for (uint32_t i = 0; i < v->n_maps; i++) {
@@ -233,6 +243,7 @@ static VecU32 kernel_key(Arena *arena, bool has_pdl, const Plan *plan, const Lau
         write_stores(&w, stage->stores.data, stage->stores.n);
     }
     write_stores(&w, kernel->row_stores.data, kernel->row_stores.n);
+    write_bounds(&w);
     write_variants(&w);
     return w.key;
 }

@@ -212,6 +212,10 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
         mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
                     live);
     mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+    for (uint32_t i = 0; i < kernel->bounds.n; i++) {
+        mark(live, kernel->bounds.data[i].least);
+        mark(live, kernel->bounds.data[i].greatest);
+    }
     mark_operands(kernel->scalars, live);
     return live;
 }

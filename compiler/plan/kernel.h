@@ -74,6 +74,12 @@ typedef struct Stage {
     Vec(Store) stores;
 } Stage;
 
+/* The interval of a value of the scores' masks over each block of ONLINE_BLOCK keys: loads, at any
+ * key of the block. Of a bool they are i32, 0 or 1. */
+typedef struct Bounds {
+    ScalarId value, least, greatest;
+} Bounds;
+
 /* Arguments that are parts of buffers or constants (launch/part.h). */
 typedef struct KernelParts {
     DimId begins[MAX_KERNEL_ARGS]; /* elements before the kernel's pointer; DIM_NONE: none */
@@ -104,6 +110,7 @@ struct Kernel {
     Vec(Stage) stages;
     Vec(Store) row_stores; /* once per parallel index, after all stages */
     Vec(uint32_t) args;    /* buffers, in argument order */
+    Vec(Bounds) bounds;    /* of the kernel that makes an online kernel's scores */
     Vec(NodeId) nodes;     /* ascending: nodes that it computes; empty if it only copies data */
     Vec(Trace) traces;     /* shared by kernels that one kernel was split into */
     uint64_t symbols;      /* dims passed to it: bit set of dim symbols */

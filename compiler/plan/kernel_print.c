@@ -305,6 +305,11 @@ static void print_kernel(Printer *p, uint32_t at) {
                               ? "  per output\n"
                               : "  per row\n");
     print_stores(p, kernel->row_stores.data, kernel->row_stores.n);
+    for (uint32_t i = 0; i < kernel->bounds.n; i++) {
+        const Bounds *bounds = &kernel->bounds.data[i];
+        text_printf(p->out, "  bounds of s%u: s%u, s%u\n", bounds->value, bounds->least,
+                    bounds->greatest);
+    }
     for (uint32_t i = 0; i < kernel->n_variants; i++) print_variant(p, &kernel->variants[i]);
 }
 

@@ -52,7 +52,7 @@ void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *ker
     schedule(arena, scratch, plan, kernel, launch, target);
 }
 
-static void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
     if (target->has->blocks)
         split_axes_for_tiles(arena, plan, kernel, target);
     else

@@ -8,6 +8,8 @@
 
 /* Each kernel is a launch of its own afterwards. */
 void sched_plan(Arena *arena, Plan *plan, const Target *target);
+/* Gives one kernel of the plan its variants. */
+void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 /* Schedules a GEMM of a launch again. The variants are on the scratch arena, the data they refer to
  * on the other. */
 void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *kernel,

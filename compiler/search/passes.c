@@ -5,6 +5,7 @@
 #include "fuse/hoist.h"
 #include "launch/compose.h"
 #include "launch/dedup.h"
+#include "launch/mask_bounds.h"
 #include "layout/layout.h"
 #include "memory/memplan.h"
 #include "schedule/schedule.h"

@@ -401,19 +401,10 @@ static Val weigh_panels(const Online *o) {
 
 /* Masks. */
 
-/* The masks of the matmul's program are those of the scores only if the exponents are the scores.
- */
 static void find_masks(Online *o) {
-    const ScalarTab *tab = o->lower->kernel->scalars;
-    ScalarId root = o->reduce->lhs;
-    if (o->scores) {
-        root = scalar_without_casts(tab, root);
-        bool is_score = scalar_get(tab, root)->kind == SCALAR_LOAD;
-        const Kernel *maker = o->scores->lower->kernel;
-        root = is_score ? maker->row_stores.data[0].value : SCALAR_NONE;
-        tab = maker->scalars;
-    }
-    o->n_masks = masks_find(tab, root, o->masks);
+    const Kernel *scores = o->scores ? o->scores->lower->kernel : NULL;
+    ScoreProgram program = score_program(scores, o->lower->kernel);
+    o->n_masks = masks_find(program.kernel->scalars, program.root, o->masks);
 }
 
 static MaskSpan span_of(const Codegen *k, Val first, Val n) {

@@ -1,30 +1,6 @@
 /* See mask.h. */
 #include "codegen/scalar/mask.h"
 
-/* Finding masks. */
-
-static bool is_hidden(const Scalar *arm) {
-    return arm->kind == SCALAR_CONST && dtype_is_float(arm->dtype) && arm->number < -1e308;
-}
-
-uint32_t masks_find(const ScalarTab *tab, ScalarId root, Mask *masks) {
-    uint32_t n = 0;
-    while (root && n < MOST_MASKS) {
-        root = scalar_without_casts(tab, root);
-        const Scalar *select = scalar_get(tab, root);
-        if (select->kind != SCALAR_PRIM || select->prim != PRIM_SELECT) return n;
-        bool hides_first = is_hidden(scalar_get(tab, scalar_without_casts(tab, select->args[1])));
-        bool hides_second = is_hidden(scalar_get(tab, scalar_without_casts(tab, select->args[2])));
-        if (hides_first == hides_second) return n;
-        masks[n++] = (Mask){.select = root,
-                            .shows = select->args[0],
-                            .score = select->args[hides_first ? 2 : 1],
-                            .is_negated = hides_first};
-        root = masks[n - 1].score;
-    }
-    return n;
-}
-
 enum { POSITIONS_AT_ONCE = 8 };
 
 /* Intervals. */
@@ -109,32 +85,38 @@ static Range range_of_index(MaskBox *box, IndexId id) {
     return sum;
 }
 
-/* The sum of two numbers of a narrow dtype: where it would wrap, the interval does not hold. */
-static Range narrow_sum(const Codegen *k, Range a, Range b) {
-    Range sum = add_ranges(k, a, b);
-    if (!sum.lo) return sum;
-    Val rises = k_sge(k, sum.lo, k_int(k->i64, INT32_MIN));
-    Val ends = k_sle(k, sum.hi, k_int(k->i64, INT32_MAX));
-    sum.holds = both(k, sum.holds, k_and(k, rises, ends));
-    return sum;
+/* Whether all numbers of the interval are in [-most - 1, most]. */
+static Val are_within(const Codegen *k, Range range, int64_t most) {
+    Val rises = k_sge(k, range.lo, k_int(k->i64, -most - 1));
+    Val ends = k_sle(k, range.hi, k_int(k->i64, most));
+    return k_and(k, rises, ends);
 }
 
-static bool is_sum(const Scalar *scalar) {
-    return scalar->kind == SCALAR_PRIM && (scalar->prim == PRIM_ADD || scalar->prim == PRIM_SUB);
+/* The sum or difference of two numbers. Where it may wrap, the interval does not hold. */
+static Range range_of_sum(const Codegen *k, const Scalar *sum, Range a, Range b) {
+    Range range = add_ranges(k, a, sum->prim == PRIM_SUB ? negative(k, b) : b);
+    if (!range.lo) return range;
+    if (dtype_is_wide(sum->dtype)) {
+        Val first = are_within(k, a, INT64_MAX / 2), second = are_within(k, b, INT64_MAX / 2);
+        range.holds = both(k, range.holds, k_and(k, first, second));
+    } else
+        range.holds = both(k, range.holds, are_within(k, range, INT32_MAX));
+    return range;
 }
 
 /* Values. */
 
-/* The value at a position (i64) along the axis. */
+/* The value at a position (i64) along the axis; i32 of a bool. */
 static Val value_at(const MaskBox *box, ScalarId id, uint32_t axis, Val position) {
     const Codegen *k = box->point.lower->k;
     Point point = point_inside(&box->point);
     point.lanes = 1;
     point.axis[axis] = k_index_cast(k, position, box->point.lower->index_type);
-    return point_value(&point, id);
+    Val value = point_value(&point, id);
+    return dtype_is_bool(get(box, id)->dtype) ? k_zext(k, value, k->i32) : value;
 }
 
-/* Widens the extremes (i32: the least, the greatest) by the value at the position. */
+/* Widens the extremes (the least, the greatest) by the value at the position. */
 static void widen(const MaskBox *box, ScalarId id, uint32_t axis, Val position, Val *extremes) {
     const Codegen *k = box->point.lower->k;
     Val value = value_at(box, id, axis, position);
@@ -154,12 +136,15 @@ static void widen_by_threads(const MaskBox *box, ScalarId id, uint32_t axis, Mas
     extremes[1] = threads->join(k, extremes[1], PRIM_MAX);
 }
 
-/* The interval of a value (i32) that varies along one axis. A few positions are looked at together;
- * the last one again where there are no more. */
+/* The interval of a value that varies along one axis. A few positions are looked at together; the
+ * last one again where there are no more. */
 static Range range_along(const MaskBox *box, ScalarId id, uint32_t axis) {
     const Codegen *k = box->point.lower->k;
     MaskSpan span = axis == box->row_axis ? box->rows : box->keys;
-    Val extremes[2] = {k_i32(k, INT32_MAX), k_i32(k, INT32_MIN)};
+    bool is_wide = dtype_is_wide(get(box, id)->dtype);
+    LLVMTypeRef type = is_wide ? k->i64 : k->i32;
+    Val extremes[2] = {k_int(type, is_wide ? INT64_MAX : INT32_MAX),
+                       k_int(type, is_wide ? INT64_MIN : INT32_MIN)};
     if (box->threads) {
         widen_by_threads(box, id, axis, span, extremes);
     } else {
@@ -169,28 +154,61 @@ static Range range_along(const MaskBox *box, ScalarId id, uint32_t axis) {
             widen(box, id, axis, k_smin(k, k_addi(k, loop.index, i), span.last), extremes);
         loop_end(k, &loop);
     }
-    return (Range){k_sext(k, extremes[0], k->i64), k_sext(k, extremes[1], k->i64), NULL};
+    return (Range){k_index_cast(k, extremes[0], k->i64), k_index_cast(k, extremes[1], k->i64),
+                   NULL};
 }
 
-/* The interval of a value (i32) whose parts have none. */
-static Range range_of_values(const MaskBox *box, ScalarId id) {
-    uint32_t axes = get(box, id)->axes & inner_axes(box);
+/* The interval of a value that varies along the keys, by its bounds; or anything. */
+static Range range_by_bounds(const MaskBox *box, ScalarId id) {
+    const Kernel *kernel = box->point.lower->kernel;
+    const Codegen *k = box->point.lower->k;
+    for (uint32_t i = 0; i < kernel->bounds.n; i++) {
+        const Bounds *bounds = &kernel->bounds.data[i];
+        if (bounds->value != id) continue;
+        Val key = k_smin(k, box->keys.first, box->keys.last); /* behind the last there is none */
+        Val lo = value_at(box, bounds->least, box->key_axis, key);
+        Val hi = value_at(box, bounds->greatest, box->key_axis, key);
+        return (Range){k_index_cast(k, lo, k->i64), k_index_cast(k, hi, k->i64), NULL};
+    }
+    return anything;
+}
+
+/* The interval of a value by itself. */
+static Range range_of_values(MaskBox *box, ScalarId id) {
+    const Codegen *k = box->point.lower->k;
+    const Scalar *scalar = get(box, id);
+    uint32_t axes = scalar->axes & inner_axes(box);
     for (uint32_t i = 0; i < box->n_known; i++)
         if (box->known[i] == id) return box->ranges[i];
-    if (axes == inner_axes(box)) return anything;
-    return range_along(box, id, axes == 1u << box->row_axis ? box->row_axis : box->key_axis);
+    if (!axes) {
+        Val value = point_value(&box->point, id);
+        return exactly(k, dtype_is_bool(scalar->dtype) ? k_zext(k, value, k->i32) : value);
+    }
+    if (axes != 1u << box->key_axis) return anything;
+    return box->threads ? range_by_bounds(box, id) : range_along(box, id, box->key_axis);
 }
 
 static Range range_of(MaskBox *box, ScalarId id) {
     const Codegen *k = box->point.lower->k;
     const Scalar *scalar = get(box, id);
-    if (scalar->kind == SCALAR_INDEX) return range_of_index(box, scalar->index);
-    if (!dtype_in(scalar->dtype, DTS_INDEX) || dtype_is_wide(scalar->dtype)) return anything;
-    if (scalar->kind == SCALAR_CONST) return exactly(k, k_int(k->i64, scalar->whole));
-    if (!(scalar->axes & inner_axes(box))) return exactly(k, point_value(&box->point, id));
-    if (!is_sum(scalar)) return range_of_values(box, id);
-    Range a = range_of(box, scalar->args[0]), b = range_of(box, scalar->args[1]);
-    return narrow_sum(k, a, scalar->prim == PRIM_SUB ? negative(k, b) : b);
+    Range a, b;
+    switch (mask_part(box->point.lower->kernel->scalars, id)) {
+    case MASK_NUMBER:
+        if (scalar->kind == SCALAR_INDEX) return range_of_index(box, scalar->index);
+        return exactly(k, k_int(k->i64, scalar->whole));
+    case MASK_WIDER:
+        return range_of(box, scalar->args[0]);
+    case MASK_SUM:
+        a = range_of(box, scalar->args[0]);
+        b = range_of(box, scalar->args[1]);
+        return range_of_sum(k, scalar, a, b);
+    case MASK_VALUE:
+        return range_of_values(box, id);
+    case MASK_JOINED:
+    case MASK_UNKNOWN:
+        break;
+    }
+    return anything;
 }
 
 /* Predicates. */
@@ -219,6 +237,14 @@ static Seen compared(const Codegen *k, PrimId prim, Range a, Range b) {
     return (Seen){.all = both(k, seen.all, holds), .none = both(k, seen.none, holds)};
 }
 
+/* Of a bool by its interval. */
+static Seen seen_by_value(MaskBox *box, ScalarId id) {
+    const Codegen *k = box->point.lower->k;
+    Range range = range_of(box, id);
+    if (!range.lo) return unknown(k);
+    return (Seen){.none = k_eqi(k, range.hi, 0), .all = k_eqi(k, range.lo, 1)};
+}
+
 /* Over the box: whether the predicate is false everywhere (none), and whether it is true
  * everywhere (all). */
 static Seen seen_by(MaskBox *box, ScalarId id) {
@@ -226,7 +252,8 @@ static Seen seen_by(MaskBox *box, ScalarId id) {
     const Scalar *scalar = get(box, id);
     Seen a, b;
     Range left, right;
-    if (scalar->kind != SCALAR_PRIM) return unknown(k);
+    if (mask_part(box->point.lower->kernel->scalars, id) != MASK_JOINED)
+        return seen_by_value(box, id);
     switch ((int)scalar->prim) {
     case PRIM_AND:
     case PRIM_OR:
@@ -237,39 +264,30 @@ static Seen seen_by(MaskBox *box, ScalarId id) {
         return (Seen){.none = k_and(k, a.none, b.none), .all = k_or(k, a.all, b.all)};
     case PRIM_NOT:
         return negated(seen_by(box, scalar->args[0]));
-    case PRIM_LT:
-    case PRIM_LE:
-    case PRIM_EQ:
-    case PRIM_NE:
+    default:
         left = range_of(box, scalar->args[0]);
         right = range_of(box, scalar->args[1]);
         if (!left.lo || !right.lo) return unknown(k);
         a = compared(k, scalar->prim, left, right);
         return scalar->prim == PRIM_NE ? negated(a) : a;
-    default:
-        return unknown(k);
     }
 }
 
-/* Notes the values of the predicate, or of a part of it, that vary along the rows alone. */
-static void take_values(MaskBox *box, ScalarId id) {
-    const Scalar *scalar = get(box, id);
-    bool is_integer = dtype_in(scalar->dtype, DTS_INDEX) && !dtype_is_wide(scalar->dtype);
-    bool is_predicate = scalar->kind == SCALAR_PRIM && dtype_in(scalar->dtype, DTS_BOOL);
-    if (is_predicate || (is_integer && is_sum(scalar)))
-        for (uint32_t i = 0; i < prim_info(scalar->prim)->arity; i++)
-            take_values(box, scalar->args[i]);
-    if (!is_integer || is_sum(scalar) || scalar->kind == SCALAR_INDEX) return;
+/* Notes the interval of a value that varies along the rows alone. */
+static void take_value(void *user, ScalarId id) {
+    MaskBox *box = user;
     for (uint32_t i = 0; i < box->n_known; i++)
         if (box->known[i] == id) return;
-    if ((scalar->axes & inner_axes(box)) != 1u << box->row_axis || box->n_known == MASK_MOST_KNOWN)
+    if ((get(box, id)->axes & inner_axes(box)) != 1u << box->row_axis ||
+        box->n_known == MASK_MOST_KNOWN)
         return;
     box->known[box->n_known] = id;
     box->ranges[box->n_known++] = range_along(box, id, box->row_axis);
 }
 
 void masks_take_rows(MaskBox *box, const Mask *masks, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) take_values(box, masks[i].shows);
+    const ScalarTab *tab = box->point.lower->kernel->scalars;
+    for (uint32_t i = 0; i < n; i++) mask_each_value(tab, masks[i].shows, take_value, box);
 }
 
 Seen masks_seen(MaskBox *box, const Mask *masks, uint32_t n) {

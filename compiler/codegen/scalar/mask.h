@@ -1,26 +1,16 @@
-/* Masks of softmax and product: whether a box of rows and keys is hidden, or seen as a whole.
+/* Masks of softmax and product (template/mask.h): whether a box of rows and keys is hidden, or seen
+ * as a whole.
  *
- * A mask is a select between a score and -infinity. Its predicate is evaluated over all rows and
- * keys of the box, by intervals of its integers. A value that varies along rows alone, or along
- * keys alone, such as the number of a document, is computed at each of them: its interval is from
- * the least to the greatest. A value that varies along both may be anything. */
+ * The predicate of a mask is evaluated over all rows and keys of the box, by intervals of its
+ * integers. A value that varies along rows alone, or along keys alone, such as the number of a
+ * document, has an interval from its least to its greatest. Kernel.bounds has those of keys on a
+ * GPU; the others are computed from the value at each position. A value that varies along both may
+ * be anything. */
 #ifndef FUSEC_CODEGEN_SCALAR_MASK_H
 #define FUSEC_CODEGEN_SCALAR_MASK_H
 
 #include "codegen/scalar/point.h"
-
-enum { MOST_MASKS = 8 };
-
-/* A select between a score and -infinity. */
-typedef struct Mask {
-    ScalarId select, shows, score; /* `shows` is true, or with is_negated false, where the key is
-                                    * seen */
-    bool is_negated;
-} Mask;
-
-/* Finds the masks around the score that ends at `root`; the innermost last. `masks` has room for
- * MOST_MASKS. Returns their number. */
-uint32_t masks_find(const ScalarTab *tab, ScalarId root, Mask *masks);
+#include "template/mask.h"
 
 /* Whether the rows see no key of the box, or all: i1. NULL: there is no mask. */
 typedef struct Seen {
@@ -33,17 +23,17 @@ typedef struct MaskSpan {
     uint32_t most;
 } MaskSpan;
 
-/* An interval of integers (i64). lo NULL: nothing is known. `holds` (i1): whether the values lie in
- * it; NULL: they do. */
+/* An interval of integers (i64), of a bool of 0 and 1. lo NULL: nothing is known. `holds` (i1):
+ * whether the values lie in it; NULL: they do. */
 typedef struct MaskRange {
     Val lo, hi, holds;
 } MaskRange;
 
-/* Threads that look at a box together, each at some of its values. */
+/* The threads that look at the rows of a box, each at some of them. */
 typedef struct MaskThreads {
     uint32_t n;
     Val number; /* i32: of this thread */
-    /* The least or the greatest of the threads' values (i32). */
+    /* The least or the greatest of the threads' values (i32 or i64). */
     Val (*join)(const Codegen *k, Val value, PrimId extreme);
 } MaskThreads;
 
@@ -51,8 +41,10 @@ enum { MASK_MOST_KNOWN = 4 };
 typedef struct MaskBox {
     Point point; /* its batch */
     uint32_t row_axis, key_axis;
-    MaskSpan rows, keys;
-    const MaskThreads *threads; /* NULL: one */
+    MaskSpan rows;
+    MaskSpan keys; /* with threads: all in one block of ONLINE_BLOCK keys */
+    /* NULL: one thread looks at the rows, and at keys whose values have no bounds. */
+    const MaskThreads *threads;
     /* The intervals of values that vary along the rows. */
     uint32_t n_known;
     ScalarId known[MASK_MOST_KNOWN];

@@ -182,19 +182,24 @@ static void multiply_seen(OnlineMma *o) {
 static Val next_seen(OnlineMma *o, Val column) {
     const WgmmaRows *s = &o->rows;
     const Codegen *k = o->k;
+    LLVMTypeRef index_type = s->lower->index_type;
     if (!s->n_masks) return column;
     LLVMBasicBlockRef look = k_block(k, "look"), step = k_block(k, "step");
-    LLVMBasicBlockRef found = k_block(k, "found");
+    LLVMBasicBlockRef found = k_block(k, "found"), after = k_block(k, "after");
     k_store(k, column, o->first);
     k_branch(k, look);
-    Val at = k_load(k, s->lower->index_type, o->first);
-    Val is_inside = k_ult(k, at, s->keys.end);
-    k_cond_br(k, k_and(k, is_inside, wgmma_rows_seen(s, at, false).none), step, found);
+    Val at = k_load(k, index_type, o->first), some = wgmma_rows_seen_tiles(s, at).some;
+    k_cond_br(k, k_nei(k, some, 0), found, step);
     k_goto(k, step);
-    k_store(k, k_addi(k, at, s->width), o->first);
-    k_br(k, look);
+    Val next = k_addi(k, at, (int64_t)WARP_THREADS * s->width);
+    k_store(k, next, o->first);
+    k_cond_br(k, k_ult(k, next, s->keys.end), look, after);
     k_goto(k, found);
-    return k_load(k, s->lower->index_type, o->first);
+    Val number = gpu_index(s->lower, wgmma_rows_first_seen(s, some));
+    k_store(k, k_madi(k, number, s->width, at), o->first);
+    k_br(k, after);
+    k_goto(k, after);
+    return k_load(k, index_type, o->first);
 }
 
 static void take_tile(OnlineMma *o, Val column) {
@@ -203,7 +208,7 @@ static void take_tile(OnlineMma *o, Val column) {
     meet(o);
     fetch(&o->values, column, o->values_at);
     multiply_scores(o);
-    wgmma_rows_make_exponents(s, column, wgmma_rows_seen(s, column, false).all);
+    wgmma_rows_make_exponents(s, column, wgmma_rows_seen(s, column).all);
     If repeated = if_begin(o->k, is_repeated(o));
     wgmma_rows_note_seen(s);
     if_end(o->k, &repeated);

@@ -67,8 +67,7 @@ typedef struct WgmmaRows {
     bool overlaps;          /* the next tile's scores are multiplied beside a tile's weights */
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
-    MaskThreads looking; /* a warp looks at the values of masks */
-    bool looks_together; /* at those of one tile of columns, as they vary along the columns */
+    MaskThreads looking; /* a warp looks at the masks' values of rows */
     MaskBox seen_rows;   /* of the block */
     bool may_hide;       /* scores may be -infinity by themselves */
     /* The product times a power of two, or SCALAR_NONE: the scores here are the product itself, as
@@ -94,9 +93,16 @@ void wgmma_rows_find_masks(WgmmaRows *s);
 /* Sets what masks have of the rows of the block. The threads of a warp come here together. */
 void wgmma_rows_take_seen_rows(WgmmaRows *s);
 /* What the rows of the block see of the tile from `column` (index_type) on. NULL: some of every
- * tile, or all of every tile. The threads of a warp come here together, with one column, or if they
- * are apart with columns of their own. */
-Seen wgmma_rows_seen(const WgmmaRows *s, Val column, bool are_apart);
+ * tile, or all of every tile. Each thread may have a column of its own. */
+Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
+/* What they see of 32 tiles from `column` on, which the threads of a warp look at together: a bit
+ * (i32) for each tile. */
+typedef struct SeenTiles {
+    Val some, all; /* whether a row sees some of its columns; whether all rows see all of them */
+} SeenTiles;
+SeenTiles wgmma_rows_seen_tiles(const WgmmaRows *s, Val column);
+/* The number (i32) of the first tile of `some`, of which there is one. */
+Val wgmma_rows_first_seen(const WgmmaRows *s, Val some);
 
 /* Whether rows may not see some columns of a tile. */
 static inline bool wgmma_rows_hide_columns(const WgmmaRows *s) {

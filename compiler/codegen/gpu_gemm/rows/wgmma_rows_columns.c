@@ -1,7 +1,6 @@
 /* Softmax between two products by wgmma: the tiles of columns that a role takes. See wgmma_rows.h.
  *
- * Where rows may not see some columns, a warp looks at 32 tiles at a time: its threads at one each,
- * or, where masks load what varies along the columns, all at one after the other. */
+ * Where rows may not see some columns, a warp looks at 32 tiles at a time, a thread at each. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
 static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
@@ -21,60 +20,22 @@ static void each_whole_columns(WgmmaRows *s, WgmmaRowsWork *work, Val *ring) {
 /* The tiles of columns that are ahead: of each of a warp's threads one. Variables. */
 typedef struct Ahead {
     Val first;     /* index_type: the column of the first */
-    Val some, all; /* i32, a bit for each: whether a row sees some of its columns, or all see all */
+    Val some, all; /* i32: SeenTiles */
     Val ring[2];   /* i32: the stage and its parity */
 } Ahead;
 
-/* What rows see of tile `number` (i32) of those ahead. `some`: i1, instead of Seen.none. */
-static Val seen_ahead(const WgmmaRows *s, const Ahead *ahead, Val number, Val *some) {
-    const Codegen *k = s->k;
-    Val first = k_load(k, s->lower->index_type, ahead->first);
-    Val column = k_madi(k, gpu_index(s->lower, number), s->width, first);
-    Seen seen = wgmma_rows_seen(s, column, !s->looks_together);
-    Val exists = k_slt(k, column, s->keys.end);
-    *some = seen.none ? k_and(k, exists, k_not(k, seen.none)) : exists;
-    return seen.all;
-}
-
-/* Tiles of columns whose masks' values are on their way together. */
-enum { TILES_AT_ONCE = 8 };
-
-/* Looks at the tiles of columns, a few after the other. */
-static void look_together(const WgmmaRows *s, const Ahead *ahead) {
-    const Codegen *k = s->k;
-    Val bits[2] = {k_i32(k, 0), k_i32(k, 0)}, flags[2];
-    Loop tiles = loop_over(k, k_i32(k, WARP_THREADS), TILES_AT_ONCE);
-    loop_carry(k, &tiles, bits, 2);
-    for (uint32_t t = 0; t < TILES_AT_ONCE; t++) {
-        Val number = k_offset(k, tiles.index, t);
-        flags[1] = seen_ahead(s, ahead, number, &flags[0]);
-        for (uint32_t i = 0; i < 2; i++)
-            bits[i] = k_or(k, bits[i], k_shl(k, k_zext(k, flags[i], k->i32), number));
-    }
-    loop_end(k, &tiles);
-    k_store(k, bits[0], ahead->some);
-    k_store(k, bits[1], ahead->all);
-}
-
-/* Looks at the tiles of columns, each thread at one. */
 static void look_ahead(const WgmmaRows *s, const Ahead *ahead) {
     const Codegen *k = s->k;
-    if (s->looks_together) {
-        look_together(s, ahead);
-        return;
-    }
-    Val lane = k_andi(k, s->out.thread, WARP_THREADS - 1), some;
-    Val all = seen_ahead(s, ahead, lane, &some);
-    k_store(k, gpu_threads_of_warp(k, some), ahead->some);
-    k_store(k, gpu_threads_of_warp(k, all), ahead->all);
+    SeenTiles tiles = wgmma_rows_seen_tiles(s, k_load(k, s->lower->index_type, ahead->first));
+    k_store(k, tiles.some, ahead->some);
+    k_store(k, tiles.all, ahead->all);
 }
 
 /* Takes the first of the tiles ahead that some row sees. */
 static void take_columns(WgmmaRows *s, WgmmaRowsWork *work, const Ahead *ahead) {
     const Codegen *k = s->k;
     Val some = k_load(k, k->i32, ahead->some), rest = k_and(k, some, k_subi(k, some, 1));
-    Val below = k_subi(k, k_xor(k, some, rest), 1);
-    Val bit = k_asm(k, k->i32, "popc.b32 $0, $1;", "=r,r", &below, 1, false);
+    Val bit = wgmma_rows_first_seen(s, some);
     Val first = k_load(k, s->lower->index_type, ahead->first);
     Val all = k_nei(k, k_andi(k, k_lshr(k, k_load(k, k->i32, ahead->all), bit), 1), 0);
     PipelineState place = {k_load(k, k->i32, ahead->ring[0]), k_load(k, k->i32, ahead->ring[1])};

@@ -3,15 +3,10 @@
 
 #include <math.h>
 
-/* Where the scores' program ends. SCALAR_NONE: the rows' exponents are not the scores, so a hidden
- * score may have a weight. */
+/* Where the scores' program ends, or SCALAR_NONE. */
 static ScalarId score_root(const WgmmaRows *s) {
-    const ScalarTab *rows = s->out_lower->kernel->scalars;
-    ScalarId id = s->exponent;
-    if (!s->has_scores) return id;
-    while (scalar_get(rows, id)->kind == SCALAR_CVT) id = scalar_get(rows, id)->args[0];
-    return scalar_get(rows, id)->kind == SCALAR_LOAD ? s->lower->kernel->row_stores.data[0].value
-                                                     : SCALAR_NONE;
+    const Kernel *scores = s->has_scores ? s->lower->kernel : NULL;
+    return score_program(scores, s->out_lower->kernel).root;
 }
 
 /* The score inside the masks, or SCALAR_NONE. */
@@ -19,15 +14,14 @@ static ScalarId inner_score(const WgmmaRows *s) {
     return s->n_masks ? s->masks[s->n_masks - 1].score : score_root(s);
 }
 
-/* Whether the value `root` needs a load that differs from column to column, or with `selects` a
- * select that does. */
-static bool differs_by_column(const WgmmaRows *s, ScalarId root, bool selects) {
+/* Whether the value `root` needs a load or a select that differs from column to column. */
+static bool differs_by_column(const WgmmaRows *s, ScalarId root) {
     const Kernel *kernel = s->lower->kernel;
     const bool *needed = kernel_needed_scalars(s->k->arena, kernel, &root, 1);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *scalar = scalar_get(kernel->scalars, id);
         bool is_select = scalar->kind == SCALAR_PRIM && scalar->prim == PRIM_SELECT;
-        bool counts = scalar->kind == SCALAR_LOAD || (selects && is_select);
+        bool counts = scalar->kind == SCALAR_LOAD || is_select;
         if (needed[id] && counts && scalar->axes & 1u << s->key_axis) return true;
     }
     return false;
@@ -37,7 +31,7 @@ static bool differs_by_column(const WgmmaRows *s, ScalarId root, bool selects) {
  * from key to key, such as a bias. A product of finite operands that overflows does not count. */
 static bool may_hide(const WgmmaRows *s) {
     ScalarId score = inner_score(s);
-    return !s->has_scores || !score || differs_by_column(s, score, true);
+    return !s->has_scores || !score || differs_by_column(s, score);
 }
 
 static void find_scale(WgmmaRows *s) {
@@ -57,17 +51,9 @@ static void find_scale(WgmmaRows *s) {
     s->factor *= s->scale;
 }
 
-/* Whether a mask loads what varies along the columns. */
-static bool loads_columns(const WgmmaRows *s) {
-    for (uint32_t i = 0; i < s->n_masks; i++)
-        if (differs_by_column(s, s->masks[i].shows, false)) return true;
-    return false;
-}
-
 void wgmma_rows_find_masks(WgmmaRows *s) {
     s->n_masks = masks_find(s->lower->kernel->scalars, score_root(s), s->masks);
     s->may_hide = may_hide(s);
-    s->looks_together = loads_columns(s);
     find_scale(s);
 }
 
@@ -82,9 +68,15 @@ static MaskSpan positions(const WgmmaRows *s, Val first, uint32_t n, Val extent)
 
 /* Over the warp. */
 static Val join_extremes(const Codegen *k, Val value, PrimId extreme) {
-    const char *name =
-        extreme == PRIM_MIN ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.max";
-    return k_intrinsic_2(k, name, value, k_i32(k, -1));
+    bool is_min = extreme == PRIM_MIN;
+    if (LLVMTypeOf(value) == k->i32)
+        return k_intrinsic_2(k, is_min ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.max",
+                             value, k_i32(k, -1));
+    for (uint32_t offset = 1; offset < WARP_THREADS; offset *= 2) {
+        Val other = gpu_shuffle_xor(k, value, offset);
+        value = is_min ? k_smin(k, value, other) : k_smax(k, value, other);
+    }
+    return value;
 }
 
 void wgmma_rows_take_seen_rows(WgmmaRows *s) {
@@ -98,14 +90,31 @@ void wgmma_rows_take_seen_rows(WgmmaRows *s) {
     masks_take_rows(&s->seen_rows, s->masks, s->n_masks);
 }
 
-Seen wgmma_rows_seen(const WgmmaRows *s, Val column, bool are_apart) {
+Seen wgmma_rows_seen(const WgmmaRows *s, Val column) {
     const Codegen *k = s->k;
     if (!s->n_masks && s->is_whole) return (Seen){NULL, NULL};
     Val is_inside = k_ule(k, k_addi(k, column, s->width), s->n_keys);
     MaskBox box = s->seen_rows;
-    if (are_apart) box.threads = NULL;
     box.keys = positions(s, column, s->width, s->n_keys);
     Seen seen = masks_seen(&box, s->masks, s->n_masks);
     seen.all = seen.all ? k_and(k, is_inside, seen.all) : is_inside;
     return seen;
+}
+
+SeenTiles wgmma_rows_seen_tiles(const WgmmaRows *s, Val column) {
+    const Codegen *k = s->k;
+    Val lane = k_andi(k, s->out.thread, WARP_THREADS - 1);
+    Val own = k_madi(k, gpu_index(s->lower, lane), s->width, column);
+    Seen seen = wgmma_rows_seen(s, own);
+    Val some = k_slt(k, own, s->keys.end);
+    if (seen.none) some = k_and(k, some, k_not(k, seen.none));
+    some = gpu_threads_of_warp(k, some);
+    return (SeenTiles){some, gpu_threads_of_warp(k, seen.all)};
+}
+
+Val wgmma_rows_first_seen(const WgmmaRows *s, Val some) {
+    const Codegen *k = s->k;
+    Val rest = k_and(k, some, k_subi(k, some, 1));
+    Val below = k_subi(k, k_xor(k, some, rest), 1);
+    return k_asm(k, k->i32, "popc.b32 $0, $1;", "=r,r", &below, 1, false);
 }
