@@ -161,15 +161,13 @@ static Extremes add_extremes(const Bounder *b, const Domain *domain, ScalarId va
                          .divisor = DIM_NONE,
                          .result = dtype};
         extremes.buffers[i] = plan_add_temp(b->arena, b->plan, node, dtype, shape);
-        ScalarId result =
-            scalar_stage(domain->scalars, dtype, slot, kernel_parallel_axes(kernel));
+        ScalarId result = scalar_stage(domain->scalars, dtype, slot, kernel_parallel_axes(kernel));
         vec_push(b->arena, &kernel->reduces, reduce);
         vec_push(b->arena, &kernel->stages.data[0].reduces, slot);
-        vec_push(b->arena, &kernel->row_stores,
-                 (Store){.buffer = extremes.buffers[i],
-                         .address = place,
-                         .value = result,
-                         .node = node});
+        vec_push(
+            b->arena, &kernel->row_stores,
+            (Store){
+                .buffer = extremes.buffers[i], .address = place, .value = result, .node = node});
     }
     return extremes;
 }
@@ -194,8 +192,8 @@ static void insert(Bounder *b, Kernel kernel) {
     b->n_made++;
 }
 
-/* Whether a kernel between the maker of the extremes, if it is in the plan, and the launch changes an
- * operand of the maker. */
+/* Whether a kernel between the maker of the extremes, if it is in the plan, and the launch changes
+ * an operand of the maker. */
 static bool is_stale(const Bounder *b, const Extremes *extremes) {
     const Plan *plan = b->plan;
     uint32_t k = 0, end = plan->launches.data[b->launch].first;
@@ -236,8 +234,7 @@ static ScalarId load(const Bounder *b, const Domain *domain, ScalarId value,
     return scalar_load(scalars, dtype, extremes->buffers[i], at, GUARD_NONE);
 }
 
-static void add_bounds(Bounder *b, const Domain *domain, ScalarId value,
-                       const Extremes *extremes) {
+static void add_bounds(Bounder *b, const Domain *domain, ScalarId value, const Extremes *extremes) {
     Bounds bounds = {.value = value};
     bounds.least = load(b, domain, value, extremes, LEAST);
     bounds.greatest = load(b, domain, value, extremes, GREATEST);
@@ -274,8 +271,8 @@ static void bound_values(Bounder *b, Domain *domain) {
 
 static void note_value(void *user, ScalarId id) {
     Bounder *b = user;
-    bool fits = b->n_values < MOST_VALUES &&
-                b->n_args + N_EXTREMES * (b->n_values + 1) <= MAX_KERNEL_ARGS;
+    bool fits =
+        b->n_values < MOST_VALUES && b->n_args + N_EXTREMES * (b->n_values + 1) <= MAX_KERNEL_ARGS;
     if (has_bounds(b, id) && fits && !vec_among(b->values, b->n_values, id))
         b->values[b->n_values++] = id;
 }

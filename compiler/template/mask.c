@@ -50,7 +50,7 @@ static MaskPart part_of_bool(const ScalarTab *tab, const Scalar *scalar) {
     case PRIM_EQ:
     case PRIM_NE:
         return dtype_in(scalar_get(tab, scalar->args[0])->dtype, DTS_INDEX) ? MASK_JOINED
-                                                                           : MASK_VALUE;
+                                                                            : MASK_VALUE;
     default:
         return MASK_VALUE;
     }

@@ -21,6 +21,10 @@ static const char *const predicates[] = {
     "(id <= own) && (own <= id)",
     "(id + 3 == own + 3) && (j <= i + 383)",
     "(j >= 130) && (id == own) && (j < 600)",
+    "!((id < own) || (id > own))",
+    "(cast(id, i64) == cast(own, i64)) && (cast(id - own, i64) <= 0)",
+    "(id == 2) && (i >= 0)",
+    "(cast(id, f32) == 2.0) || (j < 0)",
 };
 enum { N_PREDICATES = sizeof predicates / sizeof *predicates };
 
@@ -36,9 +40,10 @@ static const char *source_of(Arena *arena, const char *scores, const char *dtype
         M, C, M, N, M, N, N, M, scores, predicate);
 }
 
-static void fill_ids(int32_t *docs, int32_t *owns) {
+/* The first rows are of a document that no key is of. */
+static void fill_ids(int32_t *docs, int32_t *owns, int n_empty) {
     for (int j = 0; j < N; j++) docs[j] = j < FIRST ? j < 100 ? 0 : 1 : j < END ? 2 : 3;
-    for (int i = 0; i < M; i++) owns[i] = 2;
+    for (int i = 0; i < M; i++) owns[i] = i < n_empty ? 9 : 2;
 }
 
 /* All seen scores are equal, and values are the key's distance from FIRST, in 64ths. */
@@ -46,8 +51,11 @@ static float value_of(int key) {
     return (float)(key - FIRST) / 64;
 }
 
-static void expect_means(const float *y, const char *predicate) {
-    for (int at = 0; at < M * C; at++)
+static void expect_means(const float *y, const char *predicate, int n_empty) {
+    for (int at = 0; at < n_empty * C; at++)
+        cr_assert(isnan(y[at]), "%s: element %d of a row without keys is %g", predicate, at,
+                  (double)y[at]);
+    for (int at = n_empty * C; at < M * C; at++)
         cr_assert(fabs((double)y[at] - (END - FIRST - 1) / 128.) < 1e-2, "%s: element %d is %g",
                   predicate, at, (double)y[at]);
 }
@@ -104,7 +112,7 @@ static void run_cpu(const Compiled *compiled, CpuCase *c) {
 Test(online_masks, cpu_does_not_read_hidden_blocks, .timeout = 60) {
     Arena *arena = arena_new(NULL);
     CpuCase c = {new_tensor(M), new_tensor(N), new_tensor(N), new_tensor(M), {0}, {0}};
-    fill_ids(c.docs, c.owns);
+    fill_ids(c.docs, c.owns, 0);
     for (int at = 0; at < N * C; at++) c.v[at] = value_of(at / C);
     deny(c.k, 0, FIRST), deny(c.k, END, N);
     deny(c.v, 0, FIRST), deny(c.v, END, N);
@@ -112,7 +120,7 @@ Test(online_masks, cpu_does_not_read_hidden_blocks, .timeout = 60) {
         const char *source = source_of(arena, "q @ transpose(k)", "f32", predicates[p]);
         Compiled compiled = compiled_new(source, TARGET_CPU);
         run_cpu(&compiled, &c);
-        expect_means(c.y, predicates[p]);
+        expect_means(c.y, predicates[p], 0);
         compile_free(&compiled);
     }
     arena_free(arena);
@@ -121,45 +129,68 @@ Test(online_masks, cpu_does_not_read_hidden_blocks, .timeout = 60) {
 /* A GPU, by mma.sync. */
 
 static uint16_t *values;
+static bool may_access_all;
 
 /* Of the values, those of the keys that a row sees. */
 static bool may_access(uint64_t at, uint32_t n_bytes) {
     uint64_t begin = (uint64_t)(uintptr_t)values;
-    if (at < begin || at >= begin + sizeof(uint16_t) * N * C) return true;
+    if (may_access_all || at < begin || at >= begin + sizeof(uint16_t) * N * C) return true;
     uint64_t first = (at - begin) / sizeof(uint16_t) / C;
     return first >= FIRST && (at + n_bytes - 1 - begin) / sizeof(uint16_t) / C < END;
 }
 
-static void run_gpu(const Compiled *p, const char *predicate) {
-    EmuModule module;
-    const Kernel *kernel = &p->plan->kernels.data[0];
-    float *x = calloc(M * N, sizeof *x), y[M * C];
-    int32_t docs[N], owns[M];
-    uint64_t at[5];
-    void *params[5] = {&at[0], &at[1], &at[2], &at[3], &at[4]};
-    char error[400];
-    cr_assert(emu_module_init(&module, p->bytes), "%s", module.error);
-    cr_assert(p->plan->kernels.n == 1 && kernel->args.n == 5);
-    for (uint32_t i = 0; i < 5; i++) {
-        const Buffer *buffer = &p->plan->buffers.data[kernel->args.data[i]];
-        const void *tensors[] = {x, values, docs, owns, y};
-        const char *names[] = {"x", "v", "docs", "owns", "y"};
-        for (uint32_t t = 0; t < 5; t++)
-            if (strcmp(buffer->name, names[t]) == 0) at[i] = (uint64_t)(uintptr_t)tensors[t];
-    }
-    fill_ids(docs, owns);
-    for (int i = 0; i < N * C; i++)
-        values[i] = (uint16_t)dtype_bits(DT_F16, (double)value_of(i / C));
+/* A tensor of the program. */
+typedef struct GpuTensor {
+    const char *name;
+    const void *data;
+} GpuTensor;
+
+static uint64_t address_of(const GpuTensor *tensors, uint32_t n, const char *name) {
+    for (uint32_t t = 0; t < n; t++)
+        if (strcmp(name, tensors[t].name) == 0) return (uint64_t)(uintptr_t)tensors[t].data;
+    cr_assert_fail("tensor %s", name);
+    return 0;
+}
+
+static void run_kernel(const EmuModule *module, const Compiled *p, const Kernel *kernel,
+                       const GpuTensor *tensors, uint32_t n) {
     const Variant *variant = &kernel->variants[0];
-    EmuLaunch launch = {.n_blocks =
-                            (M + variant->sched.gemm.tile_m - 1) / variant->sched.gemm.tile_m,
+    uint64_t at[MAX_KERNEL_ARGS];
+    void *params[MAX_KERNEL_ARGS];
+    int64_t n_blocks = 0;
+    uint32_t k = 0;
+    char error[400];
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        at[i] = address_of(tensors, n, p->plan->buffers.data[kernel->args.data[i]].name);
+        params[i] = &at[i];
+    }
+    while (strcmp(module->kernels.data[k]->name, variant->symbol) != 0) k++;
+    cr_assert(dim_is_const(p->plan->graph->dims, variant->grid, &n_blocks));
+    EmuLaunch launch = {.n_blocks = (uint32_t)n_blocks,
                         .n_threads = variant->sched.threads,
                         .params = params,
                         .seed = 1,
                         .may_access = may_access};
-    cr_assert(emu_run(module.kernels.data[0], &launch, error, sizeof error), "%s: %s", predicate,
-              error);
-    expect_means(y, predicate);
+    cr_assert(emu_run(module->kernels.data[k], &launch, error, sizeof error), "%s", error);
+}
+
+/* The kernels: one that makes bounds of the documents, and one that weighs values. */
+static void run_gpu(const Compiled *p, const char *predicate, int n_empty) {
+    EmuModule module;
+    float *x = calloc(M * N, sizeof *x), y[M * C];
+    static _Alignas(16) int32_t docs[N], owns[M];
+    int32_t bounds[2][N];
+    const GpuTensor tensors[] = {{"x", x}, {"v", values},     {"docs", docs},   {"owns", owns},
+                                 {"y", y}, {"t0", bounds[0]}, {"t1", bounds[1]}};
+    cr_assert(emu_module_init(&module, p->bytes), "%s", module.error);
+    fill_ids(docs, owns, n_empty);
+    for (int i = 0; i < N * C; i++)
+        values[i] = (uint16_t)dtype_bits(DT_F16, (double)value_of(i / C));
+    cr_assert_eq(p->plan->kernels.n, 2u, "%s", predicate);
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++)
+        run_kernel(&module, p, &p->plan->kernels.data[k], tensors,
+                   sizeof tensors / sizeof *tensors);
+    expect_means(y, predicate, n_empty);
     emu_module_free(&module);
     free(x);
 }
@@ -169,9 +200,24 @@ Test(online_masks, gpu_does_not_read_hidden_tiles, .timeout = 120) {
     values = calloc(N * C, sizeof *values);
     for (size_t p = 0; p < N_PREDICATES; p++) {
         Compiled compiled = compiled_new(source_of(arena, "x", "f16", predicates[p]), TARGET_SM_80);
-        run_gpu(&compiled, predicates[p]);
+        run_gpu(&compiled, predicates[p], 0);
         compile_free(&compiled);
     }
+    free(values);
+    arena_free(arena);
+}
+
+/* Some rows of a warp, a whole warp's, all. */
+Test(online_masks, gpu_rows_without_keys_are_nan, .timeout = 120) {
+    static const int n_empty[] = {5, 16, M};
+    Arena *arena = arena_new(NULL);
+    Compiled compiled =
+        compiled_new(source_of(arena, "x", "f16", "!((id < own) || (id > own))"), TARGET_SM_80);
+    values = calloc(N * C, sizeof *values);
+    may_access_all = true;
+    for (size_t i = 0; i < sizeof n_empty / sizeof *n_empty; i++)
+        run_gpu(&compiled, "rows without keys", n_empty[i]);
+    compile_free(&compiled);
     free(values);
     arena_free(arena);
 }

@@ -17,8 +17,9 @@ typedef struct Draw {
 } Draw;
 
 /* What a mask shows: `i` and `j` are the row and the column, `a` a number, `len` an input for each
- * head, `id` and `own` inputs for each column and row; `doc` and `mine` count the documents that
- * begin before a column and a row. */
+ * head, `id` and `own` inputs for each column and row, `far` and `near` of each head, in i64; `doc`
+ * and `mine` count the documents that begin before a column and a row; `kept` is a bool for each
+ * column. */
 typedef struct MaskClass {
     const char *name, *shows;
 } MaskClass;
@@ -35,6 +36,10 @@ static const MaskClass masks[] = {
     {"packed", "doc == mine"},
     {"packed causal", "(doc == mine) && (j <= i)"},
     {"documents before", "doc <= mine"},
+    {"documents of heads", "far == near"},
+    {"order of ids", "(id < own) || (j == 0)"},
+    {"all but a document", "(doc != mine) && (j <= i + a)"},
+    {"padding", "kept && (j <= i + a)"},
     {"ends", "!(j > a)"},
 };
 enum { N_MASKS = sizeof masks / sizeof *masks };
@@ -48,6 +53,7 @@ static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
     int64_t most = is_small ? 400 : 2000;
     d.m = rng_between(&d.rng, 1, rng_chance(&d.rng, 30) ? 40 : most);
     d.n = rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 64 : most);
+    if (is_small && rng_chance(&d.rng, 30)) d.n += 512; /* more keys than LAUNCH_BOUNDS_KEYS */
     d.depth = 8 * rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 32 : 16);
     d.columns = 8 * rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 32 : 16);
     d.heads = rng_between(&d.rng, 1, is_small ? 2 : 6);
@@ -86,18 +92,23 @@ static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
     return str_format(
         d->arena,
         "graph attention(q: %s[%lld, %lld, %lld], k: %s[%lld, %lld, %lld], t: %s[%lld, %lld, "
-        "%lld], v: %s[%lld, %lld, %lld], bias: f32[%lld, %lld], lens: i32[%lld], ids: i32[%lld]) "
+        "%lld], v: %s[%lld, %lld, %lld], bias: f32[%lld, %lld], lens: i32[%lld], ids: i32[%lld], "
+        "wide: i64[%lld, %lld], flags: bool[%lld]) "
         "-> (o: %s[%lld, %lld, %lld]) {\n"
         "  i = iota([%lld, %lld], axis=0)\n  j = iota([%lld, %lld], axis=1)\n"
         "  len = reshape(lens, [%lld, 1, 1])\n  id = reshape(ids[0:%lld], [1, %lld])\n"
         "  own = reshape(ids[0:%lld], [%lld, 1])\n  a = %lld\n"
+        "  far = reshape(wide[:, 0:%lld] %% 5, [%lld, 1, %lld])\n"
+        "  near = reshape(wide[:, 0:%lld] %% 5, [%lld, %lld, 1])\n"
+        "  kept = reshape(flags, [1, %lld])\n"
         "  docs = cumsum(where(ids %% 64 == 0, 1, 0), axis=0)\n"
         "  doc = reshape(docs[0:%lld], [1, %lld])\n  mine = reshape(docs[0:%lld], [%lld, 1])\n"
         "%s  s = %s\n  x = %s\n%s  o = cast(softmax(x, axis=2), %s) @ vv\n%s}\n",
-        dtype, h, m, k, dtype, h, n, k, dtype, h, k, n, dtype, h, n, c, m, n, h, m > n ? m : n,
-        dtype, h, m, c, m, n, m, n, h, n, n, m, m, (long long)rng_between(&d->rng, 0, n), n, n, m,
-        m, spoilt_text(d), score_text(d), masked_text(d, mask), is_online ? "online {\n" : "",
-        dtype, is_online ? "}\n" : "");
+        dtype, h, m, k, dtype, h, n, k, dtype, h, k, n, dtype, h, n, c, m, n, h, m > n ? m : n, h,
+        m > n ? m : n, n, dtype, h, m, c, m, n, m, n, h, n, n, m, m,
+        (long long)rng_between(&d->rng, 0, n), n, h, n, m, h, m, n, n, n, m, m, spoilt_text(d),
+        score_text(d), masked_text(d, mask), is_online ? "online {\n" : "", dtype,
+        is_online ? "}\n" : "");
 }
 
 typedef struct MaskCount {
@@ -132,10 +143,10 @@ void soak_attention(Soak *soak) {
         MaskCount counts[N_MASKS] = {{0, 0, 0}};
         for (uint64_t i = 0; i < soak->n && soak_has_time(soak); i++)
             check(soak, soak->targets[t], soak->seed + i, counts);
-        printf("%-12s %8s %8s %9s  on %s\n", "mask", "programs", "online", "rewritten",
+        printf("%-18s %8s %8s %9s  on %s\n", "mask", "programs", "online", "rewritten",
                soak->targets[t]->name);
         for (uint32_t i = 0; i < N_MASKS; i++)
-            printf("%-12s %8u %8u %9u\n", masks[i].name, counts[i].n, counts[i].n_online,
+            printf("%-18s %8u %8u %9u\n", masks[i].name, counts[i].n, counts[i].n_online,
                    counts[i].n_rewritten);
     }
 }
