@@ -56,6 +56,12 @@ static MaskPart part_of_bool(const ScalarTab *tab, const Scalar *scalar) {
     }
 }
 
+/* Whether the conversion keeps the values of an integer of indices. */
+static bool is_wider(const ScalarTab *tab, const Scalar *cvt) {
+    Dtype from = scalar_get(tab, cvt->args[0])->dtype;
+    return dtype_in(from, DTS_INDEX) && dtype_bytes(from) <= dtype_bytes(cvt->dtype);
+}
+
 MaskPart mask_part(const ScalarTab *tab, ScalarId id) {
     const Scalar *scalar = scalar_get(tab, id);
     if (dtype_is_bool(scalar->dtype)) return part_of_bool(tab, scalar);
@@ -67,7 +73,7 @@ MaskPart mask_part(const ScalarTab *tab, ScalarId id) {
     case SCALAR_PRIM:
         return scalar->prim == PRIM_ADD || scalar->prim == PRIM_SUB ? MASK_SUM : MASK_VALUE;
     case SCALAR_CVT:
-        return scalar_get(tab, scalar->args[0])->dtype == DT_I32 ? MASK_WIDER : MASK_VALUE;
+        return is_wider(tab, scalar) ? MASK_WIDER : MASK_VALUE;
     case SCALAR_GIVEN:
     case SCALAR_LOAD:
     case SCALAR_INSIDE:
