@@ -287,7 +287,7 @@ static bool has_many_keys(const Bounder *b) {
 static void take_online(Bounder *b, uint32_t k) {
     const Launch *launch = &b->plan->launches.data[b->launch];
     const Kernel *kernels = b->plan->kernels.data;
-    bool has_scores = launch->mode == LAUNCH_GEMM_ONLINE;
+    bool has_scores = launch_is_tiled(launch) && k > launch->first;
     ScoreProgram program = score_program(has_scores ? &kernels[k - 1] : NULL, &kernels[k]);
     Mask masks[MOST_MASKS];
     b->online = k, b->maker = has_scores ? k - 1 : k;

@@ -99,5 +99,9 @@ static inline bool launch_shares_blocks(const Launch *launch) {
 static inline bool launch_has_one_block(const Launch *launch) {
     return launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
 }
+/* Whether each block runs its tile of all kernels. */
+static inline bool launch_is_tiled(const Launch *launch) {
+    return launch_mode_info(launch->mode)->blocks == BLOCKS_SHARED;
+}
 
 #endif

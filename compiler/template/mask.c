@@ -44,6 +44,8 @@ static MaskPart part_of_bool(const ScalarTab *tab, const Scalar *scalar) {
     case PRIM_AND:
     case PRIM_OR:
     case PRIM_NOT:
+    case PRIM_BITAND:
+    case PRIM_BITOR:
         return MASK_JOINED;
     case PRIM_LT:
     case PRIM_LE:

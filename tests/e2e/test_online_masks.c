@@ -19,7 +19,7 @@ static const char *const predicates[] = {
     "id == own",
     "!(id != own)",
     "(id <= own) && (own <= id)",
-    "(id + 3 == own + 3) && (j <= i + 383)",
+    "(id + 3 == own + 3) & (j <= i + 383)",
     "(j >= 130) && (id == own) && (j < 600)",
     "!((id < own) || (id > own))",
     "(cast(id, i64) == cast(own, i64)) && (cast(id - own, i64) <= 0)",

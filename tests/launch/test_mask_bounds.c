@@ -76,7 +76,7 @@ Test(mask_bounds, which_masks_need_them) {
         uint32_t n_launches, n_bounds;
     } cases[] = {
         {"", "j <= i", 1, 0},
-        {IDS, SAME " && j <= i", 2, 1},
+        {IDS, "(" SAME ") & (j <= i)", 2, 1},
         {IDS, "!(" SAME " || unsqueeze(ids, 0) < 3)", 2, 1},
         {IDS, "unsqueeze(own, 1) >= 2 + unsqueeze(ids, 0)", 2, 1},
         {", ids: u8[2048], own: u8[2048]", SAME, 2, 1},

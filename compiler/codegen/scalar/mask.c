@@ -256,11 +256,14 @@ static Seen seen_by(MaskBox *box, ScalarId id) {
         return seen_by_value(box, id);
     switch ((int)scalar->prim) {
     case PRIM_AND:
-    case PRIM_OR:
+    case PRIM_BITAND:
         a = seen_by(box, scalar->args[0]);
         b = seen_by(box, scalar->args[1]);
-        if (scalar->prim == PRIM_AND)
-            return (Seen){.none = k_or(k, a.none, b.none), .all = k_and(k, a.all, b.all)};
+        return (Seen){.none = k_or(k, a.none, b.none), .all = k_and(k, a.all, b.all)};
+    case PRIM_OR:
+    case PRIM_BITOR:
+        a = seen_by(box, scalar->args[0]);
+        b = seen_by(box, scalar->args[1]);
         return (Seen){.none = k_and(k, a.none, b.none), .all = k_or(k, a.all, b.all)};
     case PRIM_NOT:
         return negated(seen_by(box, scalar->args[0]));
