@@ -154,30 +154,35 @@ static bool find_few(KeySplit *s) {
 
 /* The matmul's versions. */
 
-/* Whether another kernel than `k` and its maker has the buffer. */
-static bool has_other_reader(const Kernel *whole, uint32_t n, uint32_t k, uint32_t buffer) {
-    for (uint32_t i = 0; i < n; i++)
-        if (i != k && kernel_only_reads(&whole[i], buffer)) return true;
+static bool loads(const ScalarTab *scalars, const bool *live, uint32_t buffer) {
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *load = scalar_get(scalars, id);
+        if (live[id] && load->kind == SCALAR_LOAD && load->buffer == buffer) return true;
+    }
     return false;
 }
 
-/* Finds the matmul of the plan that makes a temporary for kernel `k` alone. NULL: there is none. */
+/* Whether another kernel than `k` loads the buffer. The kernels have no arguments yet. */
+static bool has_other_reader(const KeySplit *s, const Kernel *whole, uint32_t n, uint32_t k,
+                             uint32_t buffer) {
+    for (uint32_t i = 0; i < n; i++)
+        if (i != k && loads(whole[i].scalars, kernel_live_scalars(s->arena, &whole[i]), buffer))
+            return true;
+    return false;
+}
+
+/* Finds the matmul of the plan that makes scores for kernel `k` alone. NULL: there is none. */
 static Kernel *find_scores(const KeySplit *s, const Kernel *whole, uint32_t n, uint32_t k) {
-    const bool *is_operand = kernel_reduced_scalars(s->arena, &whole[k]);
+    const ScalarTab *scalars = whole[k].scalars;
+    const bool *is_score = scalar_reached(s->arena, scalars, whole[k].reduces.data[0].lhs);
     for (uint32_t i = 0; i < s->plan->kernels.n; i++) {
         Kernel *maker = &s->plan->kernels.data[i];
         if (!form_info(maker->form)->multiplies || maker->segment_axis != NO_AXIS ||
             maker->is_init || maker->choice || maker->row_stores.n != 1)
             continue;
         uint32_t buffer = maker->row_stores.data[0].buffer;
-        bool is_read = false;
-        for (ScalarId id = 1; id <= scalar_count(whole[k].scalars); id++) {
-            const Scalar *load = scalar_get(whole[k].scalars, id);
-            is_read =
-                is_read || (is_operand[id] && load->kind == SCALAR_LOAD && load->buffer == buffer);
-        }
-        if (is_read && s->plan->buffers.data[buffer].kind == BUFFER_TEMP &&
-            !has_other_reader(whole, n, k, buffer))
+        if (s->plan->buffers.data[buffer].kind == BUFFER_TEMP && loads(scalars, is_score, buffer) &&
+            !has_other_reader(s, whole, n, k, buffer))
             return maker;
     }
     return NULL;

@@ -88,3 +88,26 @@ Test(split_keys, both_matmuls_have_operands_of_their_own) {
     cr_expect_null(plan_verify(priced.plan, arena));
     arena_free(arena);
 }
+
+/* A matmul that makes operands has one version, whoever reads them. */
+Test(split_keys, only_the_matmul_of_scores_has_versions) {
+    static const char *const bodies[] = {"  y = attention(x @ w, x @ u, x @ w)\n",
+                                         "  b = x @ w\n  y = attention(b, b, b)\n",
+                                         "  y = attention(x, x, x @ w)\n"};
+    static const uint32_t n_gemms[] = {4, 3, 3};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        const char *source = str_format(
+            arena,
+            "dim T in 1..16384\ngraph g(x: bf16[8, T, 64], w: bf16[64, 64], u: bf16[64, 64]) -> "
+            "(y: bf16[8, T, 64]) {\n%s}\n",
+            bodies[i]);
+        PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_SM_90A,
+                                        card_of_target(target_get(TARGET_SM_90A)), NULL);
+        Counts n = count(priced.plan);
+        cr_expect_eq(n.gemms, n_gemms[i], "%s: %u matmuls", source, n.gemms);
+        cr_expect_eq(n.choices, 5u, "%s: %u kernels with versions", source, n.choices);
+        cr_expect_null(plan_verify(priced.plan, arena));
+    }
+    arena_free(arena);
+}
