@@ -5,7 +5,6 @@
  */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
-#include "machine/tuning.h"
 
 /* Barriers: two of the lhs, then those of each stage. Values are checked when the warps that look
  * for infinities have seen them. */
@@ -174,51 +173,6 @@ static Val values_at(const WgmmaRows *s, Val stage) {
     return k_byte(s->k, right_at(s, stage), k_i32(s->k, s->right.bytes));
 }
 
-static DimId n_tiles(const WgmmaRows *s) {
-    DimTab *dims = lower_dims(s->lower);
-    const Kernel *kernel = s->out_lower->kernel;
-    DimId n = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), s->tiles.m);
-    for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
-        n = dim_mul(dims, n, kernel_axis_extent(kernel, axis));
-    return n;
-}
-
-static Loop each_tile(const WgmmaRows *s) {
-    Lower *lower = s->lower;
-    Val step = gpu_index(lower, gpu_special(s->k, "nctaid.x"));
-    Val n = lower_dim(lower, n_tiles(s));
-    return loop_begin_by(s->k, gpu_block(lower), n, step);
-}
-
-/* The batches whose right operands the L2 cache holds together. */
-static Val batches_at_once(const WgmmaRows *s) {
-    const Codegen *k = s->k;
-    uint32_t depth = s->has_scores ? s->lower->variant->sched.gemm.tile_k : 0;
-    uint32_t columns = s->out_lower->variant->sched.gemm.tile_n;
-    uint32_t row_bytes = GEMM_ROWS_GEMM_ELEM_BYTES * (depth + columns);
-    Val n = k_index_cast(k, s->n_keys, k->i64);
-    Val rows =
-        k_udiv(k, k_i64(k, CODEGEN_ROWS_GEMM_L2_BYTES / row_bytes), k_umax(k, n, k_i64(k, 1)));
-    return k_index_cast(k, k_umax(k, rows, k_i64(k, 1)), s->lower->index_type);
-}
-
-Val wgmma_rows_number(const WgmmaRows *s, Val at) {
-    const Codegen *k = s->k;
-    Lower *lower = s->lower;
-    if (!s->n_masks) return at;
-    const Kernel *kernel = lower->kernel;
-    DimId across =
-        dim_ceil_div(lower_dims(lower), kernel_axis_extent(kernel, s->row_axis), s->tiles.m);
-    Val rows = lower_dim(lower, across), group = batches_at_once(s);
-    Val all = k_udiv(k, lower_dim(lower, n_tiles(s)), rows);
-    Val per_group = k_mul(k, group, rows);
-    Val first = k_mul(k, k_udiv(k, at, per_group), group), in_group = k_urem(k, at, per_group);
-    Val size = k_umin(k, k_sub(k, all, first), group);
-    Val from_end = k_udiv(k, in_group, size);
-    Val row = k_sub(k, k_subi(k, rows, 1), from_end);
-    return k_mad(k, k_add(k, first, k_urem(k, in_group, size)), rows, row);
-}
-
 /* The producer. */
 
 /* Copies the tile from `own` along its axis and `along_k` on (index_type) to `to`. */
@@ -327,16 +281,6 @@ static void check_tile(WgmmaRows *s, Val number, Val *ring) {
     wgmma_rows_each_columns(s, check_columns, ring);
 }
 
-/* Does the work on each of the block's tiles of rows. */
-static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val number, Val *ring)) {
-    const Codegen *k = s->k;
-    Val ring[3] = {k_i32(k, 0), k_i32(k, 0), k_i32(k, 0)};
-    Loop tiles = each_tile(s);
-    loop_carry(k, &tiles, ring, 3);
-    work(s, wgmma_rows_number(s, tiles.index), ring);
-    loop_end(k, &tiles);
-}
-
 /* Moves registers from the producer's threads to the consumers'. In a single block with a single
  * consumer every thread has enough of them. */
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
@@ -358,7 +302,7 @@ static void run_copying(WgmmaRows *s) {
     s->left_parity = k_alloca(k, k->i32);
     s->wants_left = k_alloca(k, k->i32);
     if (!s->has_maps) {
-        each_tile_of_rows(s, fill_tile);
+        wgmma_rows_each_tile(s, fill_tile);
         return;
     }
     Val is_first = k_eqi(k, s->out.warp, s->out.sched->gemm.warps_m);
@@ -367,12 +311,12 @@ static void run_copying(WgmmaRows *s) {
     Val is_elected = k_extract_value(k, elected, 1);
     If lane = if_begin(k, wgmma_rows_hide_columns(s) ? NULL : is_elected);
     s->copies = wgmma_rows_hide_columns(s) ? is_elected : NULL;
-    each_tile_of_rows(s, fill_tile);
+    wgmma_rows_each_tile(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);
     if (!n_checkers(s)) return;
     If others = if_begin(k, k_not(k, is_first));
-    each_tile_of_rows(s, check_tile);
+    wgmma_rows_each_tile(s, check_tile);
     if_end(k, &others);
 }
 
@@ -649,7 +593,7 @@ static void run_multiplying(WgmmaRows *s) {
     If last = if_begin(k, k_eqi(k, s->out.group, (int64_t)s->out.n_groups - 1));
     give_turn(s);
     if_end(k, &last);
-    each_tile_of_rows(s, multiply_tile);
+    wgmma_rows_each_tile(s, multiply_tile);
 }
 
 static void emit(Lower *lowers) {

@@ -116,11 +116,16 @@ void wgmma_rows_each_columns(WgmmaRows *s, WgmmaRowsWork *work, Val *ring);
 
 /* Opens the kernels of the launch; `out` stays for the template. */
 void wgmma_rows_open(WgmmaRows *s, Lower *lowers);
-/* The number of the block's tile `at`. Where masks hide tiles of columns, tiles of rows take
- * different times. A few batches are computed together, and their tiles of rows go from the last to
- * the first: under a causal mask the last rows see the most columns. So no block ends with a long
- * tile. */
+/* The number of the tile of rows at place `at` of all. Where masks hide tiles of columns, tiles of
+ * rows take different times: a few batches are computed together, and their tiles of rows go from
+ * the last to the first, as under a causal mask the last rows see the most columns. */
 Val wgmma_rows_number(const WgmmaRows *s, Val at);
+/* The work of a role on tile `number` of rows. `ring`: the stage, its parity and that of the lhs,
+ * updated in place. */
+enum { WGMMA_ROWS_RING = 3 };
+typedef void WgmmaRowsTileWork(WgmmaRows *s, Val number, Val *ring);
+/* Does the work on each of the block's tiles of rows. */
+void wgmma_rows_each_tile(WgmmaRows *s, WgmmaRowsTileWork *work);
 void wgmma_rows_make_variables(WgmmaRows *s);
 /* Sets the block to tile `number` (index_type). */
 void wgmma_rows_take_tile(WgmmaRows *s, Val number);

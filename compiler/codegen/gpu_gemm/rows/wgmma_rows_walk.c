@@ -1,0 +1,113 @@
+/* Softmax between two products by wgmma: the tiles of rows that a block takes. See wgmma_rows.h. */
+#include "codegen/gpu_gemm/rows/wgmma_rows.h"
+#include "machine/tuning.h"
+
+#include <string.h>
+
+static DimId n_tiles(const WgmmaRows *s) {
+    DimTab *dims = lower_dims(s->lower);
+    const Kernel *kernel = s->out_lower->kernel;
+    DimId n = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), s->tiles.m);
+    for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
+        n = dim_mul(dims, n, kernel_axis_extent(kernel, axis));
+    return n;
+}
+
+/* The batches whose right operands the L2 cache holds together. */
+static Val batches_at_once(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    uint32_t depth = s->has_scores ? s->lower->variant->sched.gemm.tile_k : 0;
+    uint32_t columns = s->out_lower->variant->sched.gemm.tile_n;
+    uint32_t row_bytes = GEMM_ROWS_GEMM_ELEM_BYTES * (depth + columns);
+    Val n = k_index_cast(k, s->n_keys, k->i64);
+    Val rows =
+        k_udiv(k, k_i64(k, CODEGEN_ROWS_GEMM_L2_BYTES / row_bytes), k_umax(k, n, k_i64(k, 1)));
+    return k_index_cast(k, k_umax(k, rows, k_i64(k, 1)), s->lower->index_type);
+}
+
+/* Where masks hide tiles of columns, tiles of rows take different times. Groups of batches are
+ * computed one after the other, and in a group the tiles of rows go from the last to the first:
+ * under a causal mask the last rows see the most columns. index_type. */
+typedef struct Groups {
+    Val rows;    /* tiles of rows of a batch */
+    Val batches; /* of all groups */
+    Val size;    /* batches of a group; the last has what is left */
+} Groups;
+
+static Groups groups_of(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    Lower *lower = s->lower;
+    DimTab *dims = lower_dims(lower);
+    DimId across = dim_ceil_div(dims, kernel_axis_extent(lower->kernel, s->row_axis), s->tiles.m);
+    Val one = lower_index_const(lower, 1), rows = k_umax(k, lower_dim(lower, across), one);
+    Val batches = k_udiv(k, lower_dim(lower, n_tiles(s)), rows);
+    Val size = k_umax(k, k_umin(k, batches_at_once(s), batches), one);
+    return (Groups){rows, batches, size};
+}
+
+static Val batches_left(const WgmmaRows *s, const Groups *groups, Val first) {
+    return k_umin(s->k, k_sub(s->k, groups->batches, first), groups->size);
+}
+
+/* The number of tile `at` of the group that begins with batch `first` and has `size` batches. */
+static Val number_in_group(const WgmmaRows *s, const Groups *groups, Val first, Val size, Val at) {
+    const Codegen *k = s->k;
+    Val row = k_sub(k, k_subi(k, groups->rows, 1), k_udiv(k, at, size));
+    return k_mad(k, k_add(k, first, k_urem(k, at, size)), groups->rows, row);
+}
+
+Val wgmma_rows_number(const WgmmaRows *s, Val at) {
+    const Codegen *k = s->k;
+    if (!s->n_masks) return at;
+    Groups groups = groups_of(s);
+    Val in_all = k_mul(k, groups.size, groups.rows);
+    Val first = k_mul(k, k_udiv(k, at, in_all), groups.size);
+    Val size = batches_left(s, &groups, first);
+    return number_in_group(s, &groups, first, size, k_urem(k, at, in_all));
+}
+
+/* A group takes rounds, in each of which every block has one tile, or none in the last. In every
+ * second round the blocks go backwards: whoever has the longest tile of one has the shortest of the
+ * next. */
+static void each_tile_by_rounds(WgmmaRows *s, WgmmaRowsTileWork *work) {
+    const Codegen *k = s->k;
+    Groups groups = groups_of(s);
+    Val n = gpu_index(s->lower, gpu_special(k, "nctaid.x")), block = gpu_block(s->lower);
+    Val per_group = k_mul(k, groups.size, groups.rows);
+    Val rounds = k_udiv(k, k_add(k, per_group, k_subi(k, n, 1)), n);
+    Val n_groups = k_udiv(k, k_add(k, groups.batches, k_subi(k, groups.size, 1)), groups.size);
+    Val ring[WGMMA_ROWS_RING] = {k_i32(k, 0), k_i32(k, 0), k_i32(k, 0)}, before[WGMMA_ROWS_RING];
+    LLVMBasicBlockRef own = k_block(k, "own_tile"), next = k_block(k, "next_round");
+    Loop loop = loop_over(k, k_mul(k, n_groups, rounds), 1);
+    loop_carry(k, &loop, ring, WGMMA_ROWS_RING);
+    memcpy(before, ring, sizeof before);
+    Val first = k_mul(k, k_udiv(k, loop.index, rounds), groups.size);
+    Val round = k_urem(k, loop.index, rounds), is_back = k_nei(k, k_andi(k, round, 1), 0);
+    Val size = batches_left(s, &groups, first);
+    Val in_round = k_select(k, is_back, k_sub(k, k_subi(k, n, 1), block), block);
+    Val at = k_mad(k, round, n, in_round);
+    LLVMBasicBlockRef here = k_here(k);
+    k_cond_br(k, k_ult(k, at, k_mul(k, size, groups.rows)), own, next);
+    k_goto(k, own);
+    work(s, number_in_group(s, &groups, first, size, at), ring);
+    LLVMBasicBlockRef worked = k_here(k);
+    k_br(k, next);
+    k_goto(k, next);
+    for (uint32_t i = 0; i < WGMMA_ROWS_RING; i++)
+        ring[i] = k_merge(k, before[i], here, ring[i], worked);
+    loop_end(k, &loop);
+}
+
+void wgmma_rows_each_tile(WgmmaRows *s, WgmmaRowsTileWork *work) {
+    const Codegen *k = s->k;
+    if (s->n_masks) {
+        each_tile_by_rounds(s, work);
+        return;
+    }
+    Val ring[WGMMA_ROWS_RING] = {k_i32(k, 0), k_i32(k, 0), k_i32(k, 0)};
+    Val step = gpu_index(s->lower, gpu_special(k, "nctaid.x"));
+    Loop tiles = loop_begin_by(k, gpu_block(s->lower), lower_dim(s->lower, n_tiles(s)), step);
+    loop_carry(k, &tiles, ring, WGMMA_ROWS_RING);
+    work(s, tiles.index, ring);
+    loop_end(k, &tiles);
+}
