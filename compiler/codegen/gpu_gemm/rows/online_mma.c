@@ -204,7 +204,7 @@ static Val next_seen(OnlineMma *o, Val column) {
 
 static void take_tile(OnlineMma *o, Val column) {
     WgmmaRows *s = &o->rows;
-    RowShifts shifts;
+    RowMost rows[WGMMA_ROWS_OF_THREAD];
     meet(o);
     fetch(&o->values, column, o->values_at);
     multiply_scores(o);
@@ -212,9 +212,8 @@ static void take_tile(OnlineMma *o, Val column) {
     If repeated = if_begin(o->k, is_repeated(o));
     wgmma_rows_note_seen(s);
     if_end(o->k, &repeated);
-    wgmma_rows_weigh(s, &shifts);
-    wgmma_rows_scale(s, &shifts);
-    wgmma_rows_keep_weights(s);
+    wgmma_rows_shift(s, rows);
+    wgmma_rows_weigh(s, rows);
     Val next = next_seen(o, k_addi(o->k, column, s->width));
     meet(o);
     fetch_right(o, next);

@@ -460,14 +460,13 @@ static void set_state(const WgmmaRows *s, Val sees_all) {
 
 /* A tile of columns by itself: no weights wait to be multiplied. */
 static void single_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
-    RowShifts shifts;
+    RowMost rows[WGMMA_ROWS_OF_THREAD];
     begin_scores(s, place);
     end_scores(s, place, 0);
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
-    wgmma_rows_weigh(s, &shifts);
-    wgmma_rows_scale(s, &shifts);
-    wgmma_rows_keep_weights(s);
+    wgmma_rows_shift(s, rows);
+    wgmma_rows_weigh(s, rows);
     set_state(s, sees_all);
 }
 
@@ -497,10 +496,11 @@ static void multiply_last(const WgmmaRows *s, PipelineState place) {
     k_goto(k, after);
 }
 
-/* Ends the block of code in which weights are computed. ptxas moves arithmetic past an instruction
- * that waits for products, but not past a branch: so the weights are computed beside the products.
- * The branch sleeps if the values of this place have been replaced, as another warp may have had
- * them replaced already. */
+/* Ends the block of code in which the rows' shifts are computed. ptxas moves arithmetic past an
+ * instruction that waits for products, but not past a branch: so shifts are found beside the
+ * product of the tile before. After it the sums may be scaled, beside the powers. The branch sleeps
+ * if the values of this place have been replaced, as another warp may have had them replaced
+ * already. */
 static void end_block(const WgmmaRows *s, PipelineState place) {
     const Codegen *k = s->k;
     Val args[2] = {stage_barrier(s, place.stage, VALUES_FULL), place.parity};
@@ -513,9 +513,9 @@ static void end_block(const WgmmaRows *s, PipelineState place) {
     if_end(k, &is_late);
 }
 
-/* The scores become weights while the weights of the tile before are multiplied. */
+/* The greatest scores are found while the weights of the tile before are multiplied. */
 static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
-    RowShifts shifts;
+    RowMost rows[WGMMA_ROWS_OF_THREAD];
     PipelineState before = place_before(s, place);
     forget_scores(s, before, false);
     take_turn(s);
@@ -526,11 +526,10 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     end_scores(s, place, 1);
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
-    wgmma_rows_weigh(s, &shifts);
+    wgmma_rows_shift(s, rows);
     end_block(s, before);
     end_sums(s, before);
-    wgmma_rows_scale(s, &shifts);
-    wgmma_rows_keep_weights(s);
+    wgmma_rows_weigh(s, rows);
     set_state(s, sees_all);
 }
 

@@ -132,21 +132,21 @@ void wgmma_rows_take_tile(WgmmaRows *s, Val number);
 /* A consumer begins the rows of the block: their positions, then their variables. */
 void wgmma_rows_begin(WgmmaRows *s);
 void wgmma_rows_reset(const WgmmaRows *s);
-/* Of a tile of columns: the factor, per row of the thread, of all that was weighed before. */
-typedef struct RowShifts {
-    Val factors[WGMMA_ROWS_OF_THREAD];
-} RowShifts;
 /* Turns the scores of the tile at `column` into exponents, in place. `sees_all`: Seen.all; NULL: no
  * mask hides a column. */
 void wgmma_rows_make_exponents(const WgmmaRows *s, Val column, Val sees_all);
 /* The same with the code for masks in any case. */
 void wgmma_rows_make_exponents_again(const WgmmaRows *s, Val column);
-/* Turns the exponents into weights, in place, and adds them to the totals. */
-void wgmma_rows_weigh(const WgmmaRows *s, RowShifts *shifts);
-/* Scales the sums of the tiles before. */
-void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts);
-/* Rounds the weights to the lhs of the second product. */
-void wgmma_rows_keep_weights(const WgmmaRows *s);
+/* A row's greatest exponents: before the tile of columns, and with it. */
+typedef struct RowMost {
+    Val before, now;
+} RowMost;
+/* Sets the shifts of the thread's rows: the greatest exponents. */
+void wgmma_rows_shift(const WgmmaRows *s, RowMost *rows);
+/* Turns the exponents into weights, adds them to the totals, and rounds them to the lhs of the
+ * second product; scales the sums of the tiles before. All of it is one block of code: powers take
+ * their unit's time, in which ptxas places the other work. */
+void wgmma_rows_weigh(const WgmmaRows *s, const RowMost *rows);
 /* The register of the weights of the thread's row `r` in pair `n`. */
 static inline uint32_t wgmma_rows_weight(uint32_t r, uint32_t n) {
     return n / 2 * 4 + n % 2 * 2 + r;

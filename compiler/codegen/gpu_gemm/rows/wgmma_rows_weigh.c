@@ -303,13 +303,7 @@ static void weigh_pair(const WgmmaRows *s, uint32_t r, uint32_t n, RowShift shif
     }
 }
 
-/* A row's greatest scores: before the tile, and with it. */
-typedef struct RowMost {
-    Val before, now;
-} RowMost;
-
-/* Sets the rows' shifts. */
-static void shift_rows(const WgmmaRows *s, RowMost *rows) {
+void wgmma_rows_shift(const WgmmaRows *s, RowMost *rows) {
     const Codegen *k = s->k;
     Val most[WGMMA_ROWS_OF_THREAD];
     greatest(s, most);
@@ -334,15 +328,28 @@ static Val has_large_shift(const WgmmaRows *s, const RowMost *rows) {
     return gpu_any_of_warp(k, any);
 }
 
-static void weigh_rows(const WgmmaRows *s, const RowMost *rows, bool usual, Val *factors) {
+/* A step of k of the second product has 16 columns of the weights: two pairs of each of the
+ * thread's rows. */
+static void keep_pair(const WgmmaRows *s, uint32_t r, uint32_t n) {
+    const Codegen *k = s->k;
+    Dtype to = gemm_operand_dtype(s->out_lower->kernel);
+    Val pair = convert_value(k, load_pair(s, r, n), DT_F32, to);
+    k_store(k, k_bitcast(k, pair, k->i32), s->weights[wgmma_rows_weight(r, n)]);
+}
+
+static void weigh_rows(const WgmmaRows *s, const RowMost *rows, bool usual) {
     RowShift now[WGMMA_ROWS_OF_THREAD];
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         now[r] = row_shift(s, rows[r].now, usual);
-        factors[r] = factor_of(s, row_shift(s, rows[r].before, usual), now[r], usual);
-        for (uint32_t i = 0; i < PAIR; i++) scale(s, factors[r], s->total[r][i]);
+        Val factor = factor_of(s, row_shift(s, rows[r].before, usual), now[r], usual);
+        for (uint32_t i = 0; i < PAIR; i++) scale(s, factor, s->total[r][i]);
+        scale_sums(s, r, factor);
     }
     for (uint32_t n = 0; n < s->n_pairs; n++)
-        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) weigh_pair(s, r, n, now[r], usual);
+        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+            weigh_pair(s, r, n, now[r], usual);
+            keep_pair(s, r, n);
+        }
 }
 
 static Val first_column(const WgmmaRows *s, Val tile) {
@@ -361,47 +368,18 @@ void wgmma_rows_make_exponents(const WgmmaRows *s, Val tile, Val sees_all) {
         make_exponents(s, first, true);
 }
 
-void wgmma_rows_weigh(const WgmmaRows *s, RowShifts *shifts) {
+void wgmma_rows_weigh(const WgmmaRows *s, const RowMost *rows) {
     const Codegen *k = s->k;
-    RowMost rows[WGMMA_ROWS_OF_THREAD];
-    Val large[WGMMA_ROWS_OF_THREAD], usual[WGMMA_ROWS_OF_THREAD];
-    shift_rows(s, rows);
     LLVMBasicBlockRef at_large = k_block(k, "large_shifts"), at_usual = k_block(k, "usual_shifts");
     LLVMBasicBlockRef after = k_block(k, "weighed");
     k_cond_br(k, has_large_shift(s, rows), at_large, at_usual);
     k_goto(k, at_large);
-    weigh_rows(s, rows, false, large);
+    weigh_rows(s, rows, false);
     k_br(k, after);
     k_goto(k, at_usual);
-    weigh_rows(s, rows, true, usual);
+    weigh_rows(s, rows, true);
     k_br(k, after);
     k_goto(k, after);
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
-        shifts->factors[r] = k_merge(k, large[r], at_large, usual[r], at_usual);
-}
-
-void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts) {
-    const Codegen *k = s->k;
-    Val one = k_number(k, DT_F32, 1), changes = NULL;
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val is_other = k_fcmp(k, LLVMRealUNE, shifts->factors[r], one);
-        changes = changes ? k_or(k, changes, is_other) : is_other;
-    }
-    If some = if_begin(k, gpu_any_of_warp(k, changes));
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) scale_sums(s, r, shifts->factors[r]);
-    if_end(k, &some);
-}
-
-/* A step of k of the second product has 16 columns of the weights: two pairs of each of the
- * thread's rows. */
-void wgmma_rows_keep_weights(const WgmmaRows *s) {
-    const Codegen *k = s->k;
-    Dtype to = gemm_operand_dtype(s->out_lower->kernel);
-    for (uint32_t n = 0; n < s->n_pairs; n++)
-        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-            Val pair = convert_value(k, load_pair(s, r, n), DT_F32, to);
-            k_store(k, k_bitcast(k, pair, k->i32), s->weights[wgmma_rows_weight(r, n)]);
-        }
 }
 
 /* One of the four threads of a row stores what a part has besides its sums. */
