@@ -197,7 +197,7 @@ static uint32_t n_resident(const Target *target, const WgmmaLaunch *w, const Sch
     uint32_t n = has_several ? SCHED_ONLINE_WGMMA_BLOCKS : 1;
     Sched least = *last;
     least.gemm.stages = 1;
-    while (n > 1 && (online_consumer_registers(n, 1, ONLINE_COPYING_REGISTERS) < registers ||
+    while (n > 1 && (online_registers(n, 1, ONLINE_COPYING_REGISTERS).consumer < registers ||
                      !has_shared(target, w, &least, n)))
         n--;
     return n;

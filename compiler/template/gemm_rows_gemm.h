@@ -35,8 +35,8 @@ enum {
     GEMM_ROWS_GEMM_MOST_COLUMNS = 128, /* of the result */
     GEMM_ONLINE_MOST_K = 256,          /* of a matmul and an online kernel by wgmma */
     GEMM_ONLINE_MOST_COLUMNS = 256,
-    /* Registers of a thread of the producer: if it copies and looks at values, or if it computes
-     * tiles. A thread of each consumer has its part of the rest of what the block has. */
+    /* Registers of a thread of the producer, at least: if it copies and looks at values, or if it
+     * computes tiles. */
     ONLINE_COPYING_REGISTERS = 32,
     ONLINE_COMPUTING_REGISTERS = 72
 };
@@ -62,13 +62,18 @@ static inline uint32_t online_mma_shared_bytes(const Sched *scores, const Sched 
     return result->gemm.tile_k * result->gemm.tile_n * GEMM_ROWS_GEMM_ELEM_BYTES;
 }
 
-/* Registers of a consumer's thread, if a multiprocessor has `n_blocks` blocks of `n` consumers and
- * a producer whose threads keep `few`. */
-static inline uint32_t online_consumer_registers(uint32_t n_blocks, uint32_t n, uint32_t few) {
+/* Registers of a thread, if a multiprocessor has `n_blocks` blocks of `n` consumers and a producer:
+ * its threads have at least `least`, and what consumers cannot share. */
+typedef struct OnlineRegisters {
+    uint32_t consumer, producer;
+} OnlineRegisters;
+
+static inline OnlineRegisters online_registers(uint32_t n_blocks, uint32_t n, uint32_t least) {
     uint32_t at_first = PROCESSOR_REGISTERS / (n_blocks * (n + 1) * WGMMA_GROUP_THREADS);
     at_first -= at_first % REGISTER_STEP;
-    uint32_t many = ((n + 1) * at_first - few) / n;
-    return many - many % REGISTER_STEP;
+    uint32_t consumer = ((n + 1) * at_first - least) / n;
+    consumer -= consumer % REGISTER_STEP;
+    return (OnlineRegisters){consumer, (n + 1) * at_first - n * consumer};
 }
 
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,

@@ -100,10 +100,16 @@ void wgmma_rows_open(WgmmaRows *s, Lower *lowers) {
     wgmma_rows_find_masks(s);
 }
 
+static OnlineRegisters registers_of(const WgmmaRows *s) {
+    uint32_t least = s->has_maps ? ONLINE_COPYING_REGISTERS : ONLINE_COMPUTING_REGISTERS;
+    return online_registers(s->out_lower->variant->sched.min_blocks, s->out.n_groups, least);
+}
+
 static void init(WgmmaRows *s, Lower *lowers) {
     wgmma_rows_open(s, lowers);
     init_operands(s);
     init_out(s);
+    s->keeps_left = wgmma_rows_can_keep_left(s, registers_of(s).consumer);
 }
 
 static Val barriers_at(const WgmmaRows *s, Val number) {
@@ -146,7 +152,8 @@ static void init_barriers(const WgmmaRows *s) {
     uint32_t n_consumers = s->out.n_groups;
     If first = if_begin(k, k_eqi(k, s->out.thread, 0));
     gpu_mbarrier_init(k, left_barrier(s, LEFT_FULL), 1);
-    gpu_mbarrier_init(k, left_barrier(s, LEFT_EMPTY), n_consumers);
+    gpu_mbarrier_init(k, left_barrier(s, LEFT_EMPTY),
+                      s->keeps_left ? n_consumers * WGMMA_GROUP_WARPS : n_consumers);
     for (uint32_t i = 0; i < s->n_stages; i++) {
         Val stage = k_i32(k, i);
         gpu_mbarrier_init(k, stage_barrier(s, stage, RIGHT_FULL), 1);
@@ -284,14 +291,12 @@ static void check_tile(WgmmaRows *s, Val number, Val *ring) {
 /* Moves registers from the producer's threads to the consumers'. In a single block with a single
  * consumer every thread has enough of them. */
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
-    uint32_t few = s->has_maps ? ONLINE_COPYING_REGISTERS : ONLINE_COMPUTING_REGISTERS;
-    uint32_t n = s->out.n_groups, n_blocks = s->out_lower->variant->sched.min_blocks;
-    uint32_t many = online_consumer_registers(n_blocks, n, few);
-    if (n_blocks * n < 2) return;
+    OnlineRegisters n = registers_of(s);
+    if (s->out_lower->variant->sched.min_blocks * s->out.n_groups < 2) return;
     k_intrinsic_1(s->k,
                   is_consumer ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
                               : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
-                  k_i32(s->k, is_consumer ? many : few));
+                  k_i32(s->k, is_consumer ? n.consumer : n.producer));
 }
 
 /* One elected thread of one warp copies; where rows may not see columns, the whole warp looks
@@ -383,7 +388,7 @@ static void begin_scores(const WgmmaRows *s, PipelineState place) {
     if (!s->has_scores) return;
     wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_FULL), place.parity);
     Val right = right_at(s, place.stage);
-    wgmma_rows_multiply_scores(s, own_left(s), right);
+    wgmma_rows_multiply_scores(s, s->keeps_left ? NULL : own_left(s), right);
 }
 
 /* Whether a value of the stage is not finite: i1. */
@@ -426,7 +431,7 @@ static void end_scores(const WgmmaRows *s, PipelineState place, uint32_t n_after
 static void forget_scores(const WgmmaRows *s, PipelineState place, bool is_last) {
     if (!hides_keys(s)) return;
     if (s->has_scores) release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
-    if (is_last) release(s, left_barrier(s, LEFT_EMPTY));
+    if (is_last && !s->keeps_left) release(s, left_barrier(s, LEFT_EMPTY));
 }
 
 static void end_sums(const WgmmaRows *s, PipelineState place) {
@@ -570,12 +575,18 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(&s->out, number);
     if (s->has_scores) wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
     ring[2] = k_xori(k, ring[2], 1);
+    if (s->keeps_left) {
+        wgmma_rows_take_left(s);
+        wgmma_rows_free_left(s, left_barrier(s, LEFT_EMPTY));
+    }
     wgmma_rows_each_columns(s, multiply_columns, ring);
     Val has_weights = k_nei(k, k_load(k, k->i32, s->has_weights), WGMMA_ROWS_NO_WEIGHTS);
     bool forgets = s->overlaps && hides_keys(s); /* the last product releases the lhs */
-    If none = if_begin(k, forgets ? k_not(k, has_weights) : NULL);
-    release(s, left_barrier(s, LEFT_EMPTY));
-    if_end(k, &none);
+    if (!s->keeps_left) {
+        If none = if_begin(k, forgets ? k_not(k, has_weights) : NULL);
+        release(s, left_barrier(s, LEFT_EMPTY));
+        if_end(k, &none);
+    }
     if (s->overlaps) {
         If some = if_begin(k, has_weights);
         multiply_last(s, place_before(s, (PipelineState){ring[0], ring[1]}));

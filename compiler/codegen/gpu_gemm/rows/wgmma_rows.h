@@ -32,9 +32,12 @@ enum {
     WGMMA_ROWS_OF_THREAD = 2,
     WGMMA_ROWS_MOST_PAIRS = 16, /* of a thread's row in a tile of scores */
     WGMMA_ROWS_MOST_SCORES = 2 * WGMMA_ROWS_OF_THREAD * WGMMA_ROWS_MOST_PAIRS,
-    WGMMA_ROWS_MOST_SUMS = 128,  /* of a thread, of the result */
-    WGMMA_ROWS_MOST_BESIDE = 64, /* sums, where the scores of the next tile have registers too */
-    WGMMA_ROWS_BLOCK_ELEMS = 64  /* 16-bit elements of a row of the swizzle */
+    WGMMA_ROWS_MOST_SUMS = 128,     /* of a thread, of the result */
+    WGMMA_ROWS_MOST_BESIDE = 64,    /* sums, where the scores of the next tile have registers too */
+    WGMMA_ROWS_BLOCK_ELEMS = 64,    /* 16-bit elements of a row of the swizzle */
+    WGMMA_ROWS_STEP_REGISTERS = 4,  /* of a thread, of the lhs in a step of k */
+    WGMMA_ROWS_MOST_STEPS = 8,      /* of k of the scores' product, if its lhs lies in registers */
+    WGMMA_ROWS_OTHER_REGISTERS = 40 /* beside sums, scores, weights and the lhs */
 };
 
 /* What a consumer has of the tile before: nothing, weights of keys that all rows see, or weights of
@@ -64,6 +67,8 @@ typedef struct WgmmaRows {
     GemmTiles tiles;
     OperandTile left, right, values;
     uint32_t width, n_pairs, n_sums, n_stages;
+    bool keeps_left; /* consumers have the lhs in registers (i32) */
+    Val kept_left[WGMMA_ROWS_MOST_STEPS * WGMMA_ROWS_STEP_REGISTERS];
     bool overlaps;          /* the next tile's scores are multiplied beside a tile's weights */
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
@@ -173,7 +178,15 @@ void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsPair *pair_at, const v
 /* Divides the sums by the totals; those of a part are stored beside the greatest scores. */
 void wgmma_rows_end(WgmmaRows *s);
 
-/* Begin the products of a tile: a wgmma group each. The operands are in shared memory. */
+/* Whether consumers of `registers` a thread may keep the lhs. */
+bool wgmma_rows_can_keep_left(const WgmmaRows *s, uint32_t registers);
+/* A consumer loads its rows of the lhs tile. */
+void wgmma_rows_take_left(WgmmaRows *s);
+/* Each warp that has its rows arrives at the barrier. */
+void wgmma_rows_free_left(const WgmmaRows *s, Val barrier);
+
+/* Begin the products of a tile: a wgmma group each. `left_at`: the lhs in shared memory; NULL if it
+ * is kept. */
 void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at);
 void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at);
 

@@ -432,7 +432,10 @@ void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at) {
         .right = {s->right.is_mn_major, s->right.own, s->right.depth},
         .accs = s->scores,
     };
-    product.left_descriptor = wgmma_descriptor(s->k, &product.left, left_at);
+    if (s->keeps_left)
+        product.registers = s->kept_left;
+    else
+        product.left_descriptor = wgmma_descriptor(s->k, &product.left, left_at);
     product.right_descriptor = wgmma_descriptor(s->k, &product.right, right_at);
     wgmma_product(s->k, &product);
 }
