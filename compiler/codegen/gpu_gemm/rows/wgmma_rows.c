@@ -90,7 +90,7 @@ void wgmma_rows_open(WgmmaRows *s, Lower *lowers) {
     s->width = result->tile_k;
     s->n_pairs = s->width / FRAGMENT_COLUMNS;
     s->n_sums = result->tile_n / 2;
-    s->overlaps = s->n_sums <= WGMMA_ROWS_MOST_BESIDE;
+    s->overlaps = s->n_sums <= WGMMA_ROWS_MOST_BESIDE && result->warps_m > WGMMA_GROUP_WARPS;
     if (s->n_pairs > WGMMA_ROWS_MOST_PAIRS || s->n_sums > WGMMA_ROWS_MOST_SUMS)
         ice(s->k->arena, "tiles of %u scores and %u results", s->width, result->tile_n);
     s->tiles = gpu_gemm_tiles(s->lower, result->tile_m);

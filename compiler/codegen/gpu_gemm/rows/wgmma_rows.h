@@ -18,8 +18,8 @@
  * part in the sums, whatever its value is. Where rows may not see keys of a tile, idle warps of the
  * producer find out whether its values have an infinity or a NaN. If so, a consumer multiplies the
  * scores again, to see which are hidden; so the tiles of both operands stay until then. With more
- * than 128 columns of the result the registers hold scores or weights, not both: a consumer ends
- * one product before the other begins. */
+ * than 128 columns of the result the registers hold scores or weights, not both, and a consumer
+ * that is alone waits for memory: such consumers end one product before the other begins. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
