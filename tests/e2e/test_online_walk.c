@@ -1,0 +1,31 @@
+/* The tiles of rows of masked attention: blocks of an emulated GPU walk over several groups and
+ * rounds of them. */
+#include "lib/command.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(online_walk, .init = command_set_up, .fini = command_tear_down, .timeout = 180);
+
+/* 5 batches of 3 tiles of 128 rows. */
+Test(online_walk, every_tile_is_taken_once) {
+    static const char source[] = "dim B in 0..1000\ndim T in 0..1000\n"
+                                 "graph g(q: bf16[B, T, 32], k: bf16[B, T, 32], v: bf16[B, T, 64])"
+                                 " -> (o: bf16[B, T, 64]) {\n"
+                                 "  o = attention(q, k, v, is_causal=true)\n}\n";
+    static const char *const processors[] = {"4", "5"};
+    static const char *const sizes[] = {"--dim=B=5 --dim=T=260", "--dim=B=1 --dim=T=1",
+                                        "--dim=B=0 --dim=T=300", "--dim=B=3 --dim=T=0"};
+    char line[200];
+    write_file("a.g", source, strlen(source));
+    setenv("LD_LIBRARY_PATH", "build/emulator", 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t p = 0; p < (i ? 1 : sizeof processors / sizeof *processors); p++) {
+            setenv("FUSEC_EMU_PROCESSORS", processors[p], 1);
+            snprintf(line, sizeof line,
+                     "verify @a.g --device=cuda --target=sm_90a --data=random %s", sizes[i]);
+            expect(line, 0, "1 comparison agrees");
+        }
+}
