@@ -6,6 +6,7 @@
 #include "codegen/codegen.h"
 #include "codegen/gpu/gpu.h"
 
+#include "codegen/llvm/module.h"
 #include "codegen/lower.h"
 #include "codegen/object.h"
 #include "codegen/unit.h"
@@ -196,14 +197,6 @@ static bool take(void *user, CodegenUnit *unit) {
     return true;
 }
 
-static uint32_t count_instructions(LLVMValueRef function) {
-    uint32_t n = 0;
-    LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function);
-    for (; block; block = LLVMGetNextBasicBlock(block))
-        for (Val i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) n++;
-    return n;
-}
-
 /* Opens a unit if none is open. */
 static bool open_unit(Emission *e) {
     if (!e->open) e->open = unit_open(e->queue);
@@ -228,7 +221,7 @@ static bool lower_functions(Emission *e, const Plan *plan) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
         if (is_unit_full(e)) close_unit(e);
         if (!open_unit(e)) return false;
-        e->n_instructions += count_instructions(lower_function(&e->open->k, plan, i));
+        e->n_instructions += k_count_instructions(lower_function(&e->open->k, plan, i));
     }
     return true;
 }

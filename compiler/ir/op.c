@@ -194,6 +194,7 @@ uint32_t *op_costs(Arena *arena) {
     for (int op = 1; op < OP_COUNT; op++) {
         const OpInfo *info = op_info((OpId)op);
         if (!info->body) continue;
+        ArenaMark mark = arena_mark(arena);
         ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
         Dtype dtype = dtype_in(DT_F32, info->dtypes)   ? DT_F32
                       : dtype_in(DT_I32, info->dtypes) ? DT_I32
@@ -204,6 +205,7 @@ uint32_t *op_costs(Arena *arena) {
                 scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
         bool *seen = arena_array(arena, bool, 256);
         cost[op] = scalar_cost(tab, info->body(tab, dtype, args[0], args[1], args[2]), seen);
+        arena_rewind(arena, mark);
     }
     return cost;
 }

@@ -26,6 +26,8 @@ typedef struct Cutter {
     uint32_t *level;    /* per node: the number of loops that have run before it is computed, of
                          * those in the step that it is computed in */
     uint32_t *value_of; /* per node: the value that it is, plus 1; 0: it is none yet */
+    NodeFlags needed;   /* of the subgraph that is being made: NODE_NEEDED */
+    NodeId *copy_of;    /* its node, per node that it needs */
     uint32_t n_names;
 } Cutter;
 
@@ -38,8 +40,8 @@ typedef struct Making {
     SequenceGraph *sub;
     uint32_t level;   /* of nodes that are computed in it */
     uint32_t loop;    /* it is of a step of this loop, plus 1; 0: of none */
-    NodeFlags needed; /* of the whole graph: NODE_NEEDED */
-    NodeId *copy_of;
+    NodeFlags needed; /* the cutter's */
+    NodeId *copy_of;  /* the cutter's */
 } Making;
 
 /* Levels. */
@@ -269,7 +271,7 @@ static GraphOutput *give(Making *m, NodeId id, KeptUse use) {
 
 static Making begin_sub(Cutter *c, SequenceGraph *sub, uint32_t level, uint32_t loop) {
     const Graph *whole = c->whole;
-    uint32_t n = whole->nodes.n;
+    node_flags_drop(c->needed, NODE_NEEDED);
     sub->graph = graph_new(c->arena, whole->dims, whole->source, whole->name);
     sub->graph->cut_from = whole->name;
     sub->graph->span = whole->span;
@@ -280,8 +282,8 @@ static Making begin_sub(Cutter *c, SequenceGraph *sub, uint32_t level, uint32_t 
                     .sub = sub,
                     .level = level,
                     .loop = loop,
-                    .needed = node_flags_new(c->arena, n),
-                    .copy_of = arena_array(c->arena, NodeId, n)};
+                    .needed = c->needed,
+                    .copy_of = c->copy_of};
 }
 
 /* Whether later subgraphs read the node, which this one computes. */
@@ -403,7 +405,9 @@ Sequence *sequence_cut(Arena *arena, const Graph *whole, const Str *taken, uint3
                 .loops = loops_find(arena, whole),
                 .flags = node_flags_new(arena, n),
                 .level = arena_array(arena, uint32_t, n),
-                .value_of = arena_array(arena, uint32_t, n)};
+                .value_of = arena_array(arena, uint32_t, n),
+                .needed = node_flags_new(arena, n),
+                .copy_of = arena_array(arena, NodeId, n)};
     sequence->whole = whole;
     add_loops(&c);
     find_inside(&c);

@@ -49,3 +49,11 @@ void module_dispose(Codegen *k) {
     if (k->context) LLVMContextDispose(k->context);
     *k = (Codegen){.arena = NULL};
 }
+
+uint32_t k_count_instructions(LLVMValueRef function) {
+    uint32_t n = 0;
+    LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function);
+    for (; block; block = LLVMGetNextBasicBlock(block))
+        for (Val i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) n++;
+    return n;
+}

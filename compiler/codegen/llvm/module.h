@@ -8,5 +8,7 @@
 /* The caller must dispose every module. Disposing a zeroed one does nothing. */
 void module_init(Codegen *k, Arena *arena, const Target *target, const char *name);
 void module_dispose(Codegen *k);
+/* The number of instructions of a function. */
+uint32_t k_count_instructions(LLVMValueRef function);
 
 #endif

@@ -61,9 +61,13 @@ typedef struct PtxPart {
     const char *symbol;
 } PtxPart;
 
+typedef struct PtxMapEntry {
+    const void *key;
+    void *value;
+} PtxMapEntry;
+
 typedef struct PtxMap {
-    const void **keys;
-    void **values;
+    PtxMapEntry *entries;
     uint32_t n, capacity; /* a power of two */
 } PtxMap;
 
@@ -92,6 +96,8 @@ typedef struct Ptx {
 
 void *ptx_map_find(const PtxMap *map, const void *key); /* NULL: no entry */
 void ptx_map_add(Arena *arena, PtxMap *map, const void *key, void *value);
+/* An empty map with room for `n` entries. */
+PtxMap ptx_map_for(Arena *arena, uint32_t n);
 
 /* Types and values. */
 PtxType ptx_type(const Ptx *ptx, LLVMTypeRef type);

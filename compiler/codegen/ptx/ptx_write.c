@@ -4,6 +4,7 @@
  * registers, and each edge to its block copies values into them. */
 #include "codegen/ptx/ptx_write.h"
 
+#include "codegen/llvm/module.h"
 #include "codegen/ptx/ptx.h"
 
 #include <frt_manifest.h>
@@ -376,6 +377,9 @@ static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function)
                .function = function,
                .name = LLVMGetValueName2(function, &n_bytes),
                .invariant_kind = k->invariant_kind};
+    uint32_t n = k_count_instructions(function);
+    ptx.parts = ptx_map_for(ptx.arena, n);
+    ptx.same = ptx_map_for(ptx.arena, n);
     Text *to = &text->functions;
     text_printf(to, "\n" FRT_MANIFEST_PREFIX FRT_D_FUNCTION " %s\n.visible .entry %s(\n", ptx.name,
                 ptx.name);

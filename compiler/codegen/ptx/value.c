@@ -27,36 +27,38 @@ void ptx_ice(const Ptx *ptx, const char *what, LLVMValueRef value) {
 
 /* Maps by address. No result depends on the order of addresses. */
 
-static uint32_t map_slot(const PtxMap *map, const void *key) {
+static PtxMapEntry *map_slot(const PtxMap *map, const void *key) {
     uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
     uint32_t slot = (uint32_t)(hash >> 32) & (map->capacity - 1);
-    while (map->keys[slot] && map->keys[slot] != key) slot = (slot + 1) & (map->capacity - 1);
-    return slot;
+    while (map->entries[slot].key && map->entries[slot].key != key)
+        slot = (slot + 1) & (map->capacity - 1);
+    return &map->entries[slot];
 }
 
 void *ptx_map_find(const PtxMap *map, const void *key) {
-    return map->capacity ? map->values[map_slot(map, key)] : NULL;
+    return map->capacity ? map_slot(map, key)->value : NULL;
+}
+
+PtxMap ptx_map_for(Arena *arena, uint32_t n) {
+    PtxMap map = {.capacity = 256};
+    while (map.capacity / 2 < n) map.capacity *= 2;
+    map.entries = arena_array(arena, PtxMapEntry, map.capacity);
+    return map;
 }
 
 static void map_grow(Arena *arena, PtxMap *map) {
     PtxMap old = *map;
-    map->capacity = old.capacity ? old.capacity * 2 : 256;
-    map->keys = arena_array(arena, const void *, map->capacity);
-    map->values = arena_array(arena, void *, map->capacity);
-    for (uint32_t i = 0; i < old.capacity; i++) {
-        if (!old.keys[i]) continue;
-        uint32_t slot = map_slot(map, old.keys[i]);
-        map->keys[slot] = old.keys[i];
-        map->values[slot] = old.values[i];
-    }
+    *map = ptx_map_for(arena, old.capacity);
+    map->n = old.n;
+    for (uint32_t i = 0; i < old.capacity; i++)
+        if (old.entries[i].key) *map_slot(map, old.entries[i].key) = old.entries[i];
 }
 
 void ptx_map_add(Arena *arena, PtxMap *map, const void *key, void *value) {
     if (map->n * 2 >= map->capacity) map_grow(arena, map);
-    uint32_t slot = map_slot(map, key);
-    map->n += !map->keys[slot];
-    map->keys[slot] = key;
-    map->values[slot] = value;
+    PtxMapEntry *entry = map_slot(map, key);
+    map->n += !entry->key;
+    *entry = (PtxMapEntry){key, value};
 }
 
 /* Types. */
