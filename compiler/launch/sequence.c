@@ -92,21 +92,28 @@ static bool passes(const Composer *c, const Pair *pair, uint32_t buffer) {
 
 /* The buffers that the sequence stores: those with its number. */
 typedef struct Stored {
-    uint32_t *by; /* per buffer */
-    uint32_t number;
+    const uint32_t *users_of; /* per buffer: Composer.n_users */
+    uint32_t *by;             /* per buffer */
+    uint32_t number, n_users; /* n_users: arguments of kernels that may follow */
 } Stored;
 
 static void note_store(void *user, const Store *store) {
-    const Stored *stored = user;
+    Stored *stored = user;
+    if (stored->by[store->buffer] == stored->number) return;
     stored->by[store->buffer] = stored->number;
+    stored->n_users += stored->users_of[store->buffer];
 }
 
-/* Whether the consumer reads a result of the sequence. Most kernels of a large graph do not, so
- * this cheap test comes first. */
-static bool goes_on(const Stored *stored, const Kernel *consumer) {
-    for (uint32_t i = 0; i < consumer->args.n; i++)
-        if (stored->by[consumer->args.data[i]] == stored->number) return true;
-    return false;
+/* The number of the launch's arguments that the sequence stores. Most kernels of a large graph have
+ * none, so this cheap test comes first. */
+static uint32_t count_stored(const Plan *plan, const Stored *stored, const Launch *launch) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t i = 0; i < kernel->args.n; i++)
+            n += stored->by[kernel->args.data[i]] == stored->number;
+    }
+    return n;
 }
 
 /* Whether all inputs of the consumer exist: computed before the sequence, or by the same blocks. At
@@ -132,10 +139,9 @@ static bool has_room(const Pair *pair) {
     return n_args <= MAX_KERNEL_ARGS;
 }
 
-static bool may_continue(const Composer *c, const Stored *stored, const Launch *launch,
-                         const Launch *next) {
+static bool may_continue(const Composer *c, const Launch *launch, const Launch *next) {
     const Pair pair = {c->plan, launch, launch_kernel(c->plan, next, 0)};
-    return next->n == 1 && goes_on(stored, pair.consumer) && !pair.consumer->choice &&
+    return next->n == 1 && !pair.consumer->choice &&
            pair.consumer->is_init == launch_kernel(c->plan, launch, 0)->is_init &&
            has_operands(c, &pair, next->first) && has_room(&pair);
 }
@@ -451,19 +457,26 @@ static void note_slower(const Composer *c, uint32_t launch, uint32_t next) {
     launch_set_passed_edges(c, c->plan, &pair, &both, both.n, EDGE_STORED, REASON_SLOWER);
 }
 
+/* Notes the buffers that the launch stores, and how often kernels beside it have them as
+ * arguments. */
 static void note_stores(const Composer *c, Stored *stored, uint32_t launch) {
     const Launch *own = &c->plan->launches.data[launch];
     stored->number++;
+    stored->n_users = 0;
     for (uint32_t k = 0; k < own->n; k++)
         kernel_each_store(launch_kernel(c->plan, own, k), note_store, stored);
+    stored->n_users -= count_stored(c->plan, stored, own);
 }
 
-/* Greedy: the GEMM takes the first kernel that can continue it, if the price agrees. */
+/* Greedy: the GEMM takes the first kernel that can continue it, if the price agrees. Behind the
+ * last reader of the sequence's results no kernel can. */
 static void grow(Composer *c, Stored *stored, uint32_t first) {
     note_stores(c, stored, first);
-    for (uint32_t next = first + 1; next < c->plan->launches.n; next++) {
+    for (uint32_t next = first + 1; stored->n_users && next < c->plan->launches.n; next++) {
         const Launch *launches = c->plan->launches.data;
-        if (!may_continue(c, stored, &launches[first], &launches[next])) continue;
+        uint32_t n_read = count_stored(c->plan, stored, &launches[next]);
+        stored->n_users -= n_read;
+        if (!n_read || !may_continue(c, &launches[first], &launches[next])) continue;
         const uint32_t both[] = {first, next};
         TrialResult result = launch_try(c, &launch_rules_sequence, both, 2, 2);
         if (result.is_kept) {
@@ -475,7 +488,8 @@ static void grow(Composer *c, Stored *stored, uint32_t first) {
 }
 
 static void propose(Composer *c) {
-    Stored stored = {.by = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
+    Stored stored = {.users_of = c->n_users,
+                     .by = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
     for (uint32_t i = 0; i < c->plan->launches.n; i++) {
         const Launch *launch = &c->plan->launches.data[i];
         ArenaMark mark = arena_mark(c->scratch);
