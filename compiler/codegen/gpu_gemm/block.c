@@ -8,19 +8,23 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
            predicate_multiple(&lower->variant->predicate, extent) % lanes == 0;
 }
 
-bool gpu_gemm_reads_right_once(const Lower *lower) {
+bool gpu_gemm_one_tile_reads_right(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     ScalarId operand = gemm_unrounded(kernel, kernel->reduces.data[0].rhs);
     const Scalar *s = scalar_get(kernel->scalars, operand);
-    if (s->kind != SCALAR_LOAD || lower->n_kernels > 1 || lower->n_codes > 1) return false;
+    if (s->kind != SCALAR_LOAD) return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
-        if (!(s->axes >> axis & 1) &&
+        if (axis != kernel->segment_axis && !(s->axes >> axis & 1) &&
             dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, axis)) > 1)
             return false;
     uint32_t rows = sched->cluster > 1 ? sched_tile(sched).m * sched->cluster : sched_tile(sched).m;
     return dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, gemm_axis_m(kernel))) <=
            rows;
+}
+
+bool gpu_gemm_reads_right_once(const Lower *lower) {
+    return lower->n_kernels <= 1 && lower->n_codes <= 1 && gpu_gemm_one_tile_reads_right(lower);
 }
 
 /* Operands. */

@@ -59,8 +59,10 @@ Val gpu_gemm_rounded(const Lower *lower, Val sum);
 /* The byte offset (i32) of the stage after that at `at` in a ring of `n` stages. */
 Val gpu_gemm_next_stage(const Codegen *k, Val at, uint32_t stage_bytes, uint32_t n);
 
-/* Whether no two tiles of the launch read the same element of the rhs: the rhs is a plain load, and
+/* Whether no two tiles of the kernel read the same element of the rhs: the rhs is a plain load, and
  * all outputs are in one row of tiles. */
+bool gpu_gemm_one_tile_reads_right(const Lower *lower);
+/* The same of a launch, which has one kernel then. */
 bool gpu_gemm_reads_right_once(const Lower *lower);
 
 /* The epilogue of a part of the tile that is in shared memory. For each output inside the extents

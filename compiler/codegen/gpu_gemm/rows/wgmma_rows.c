@@ -30,6 +30,7 @@ static OperandTile operand_tile(Lower *lower, uint32_t map, uint32_t axis, uint3
     tile.is_mn_major = axis != gemm_axis_m(lower->kernel) && form_info(lower->kernel->form)->weighs;
     if (variant->n_maps) {
         bool is_left = axis == gemm_axis_m(lower->kernel);
+        tile.is_read_once = !is_left && gpu_gemm_one_tile_reads_right(lower);
         tile.map = &variant->maps[is_left ? 0 : variant->n_maps - 1];
         tile.parameter = lower->maps[map];
         tile.is_mn_major = tile.map->axes[0].axis == axis;
@@ -198,7 +199,8 @@ static void copy_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlo
                         .k = along_k,
                         .to =
                             k_byte(k, to, k_i32(k, (int64_t)at * rows * GEMM_ROWS_GEMM_ELEM_BYTES)),
-                        .barrier = barrier};
+                        .barrier = barrier,
+                        .is_read_once = tile->is_read_once};
         Val *moves = tile->is_mn_major ? &box.own : &box.k;
         *moves = k_addi(k, *moves, at);
         wgmma_copy_box(tile->lower, &box, block);

@@ -51,6 +51,7 @@ typedef struct OperandTile {
     Val parameter;
     uint32_t axis; /* m or n */
     bool is_mn_major;
+    bool is_read_once; /* by one block */
     uint32_t own, depth, bytes;
 } OperandTile;
 
