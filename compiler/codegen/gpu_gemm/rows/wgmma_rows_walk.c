@@ -13,15 +13,17 @@ static DimId n_tiles(const WgmmaRows *s) {
     return n;
 }
 
-/* The batches whose right operands the L2 cache holds together. */
+/* The batches whose right operands the L2 cache holds together. Documents and the like see a part
+ * of the keys, so there may be twice as many batches: the more there are, the more alike is the
+ * work of blocks. */
 static Val batches_at_once(const WgmmaRows *s) {
     const Codegen *k = s->k;
     uint32_t depth = s->has_scores ? s->lower->variant->sched.gemm.tile_k : 0;
     uint32_t columns = s->out_lower->variant->sched.gemm.tile_n;
     uint32_t row_bytes = GEMM_ROWS_GEMM_ELEM_BYTES * (depth + columns);
+    uint32_t n_bytes = CODEGEN_ROWS_GEMM_L2_BYTES * (s->lower->kernel->bounds.n ? 2 : 1);
     Val n = k_index_cast(k, s->n_keys, k->i64);
-    Val rows =
-        k_udiv(k, k_i64(k, CODEGEN_ROWS_GEMM_L2_BYTES / row_bytes), k_umax(k, n, k_i64(k, 1)));
+    Val rows = k_udiv(k, k_i64(k, n_bytes / row_bytes), k_umax(k, n, k_i64(k, 1)));
     return k_index_cast(k, k_umax(k, rows, k_i64(k, 1)), s->lower->index_type);
 }
 
