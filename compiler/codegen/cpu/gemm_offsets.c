@@ -4,8 +4,11 @@
  * than its load. Where the address is a sum of what k adds and of what the other axes add, the
  * former is computed once and kept in a table. A packed operand has an entry for each vector of a
  * block of k. An operand that the register tile reads where it is has one for each k. If k is too
- * long for a table of all its steps, that is a table of the block of k too. */
+ * long for a table of all its steps, that is a table of the block of k too.
+ *
+ * A table that depends on no dim of the run is a constant of the code. */
 #include "codegen/cpu/gemm.h"
+#include "interp/index_eval.h"
 
 enum { MOST_OFFSETS = 6144 };
 
@@ -62,7 +65,39 @@ static void each_offset(Gemm *gemm, GemmOperand *operand, CpuSpan span) {
         return;
     }
     operand->span = span;
-    gemm_each_k_step(gemm, operand, offset_step, &offsets);
+    gemm_each_k_step(gemm, operand, NULL, offset_step, &offsets);
+}
+
+/* Whether no dim of the run is in the expression. */
+static bool is_constant(const IndexTab *tab, IndexId id) {
+    const DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, id);
+    int64_t value;
+    bool is = dim_is_const(dims, expr.offset, &value);
+    for (uint32_t i = 0; i < expr.n_terms && is; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        bool divides = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        is = dim_is_const(dims, expr.terms[i].coefficient, &value) && atom.kind != ATOM_VALUE &&
+             (!divides ||
+              (dim_is_const(dims, atom.divisor, &value) && is_constant(tab, atom.operand)));
+    }
+    return is;
+}
+
+/* The table of all of K as a constant; NULL: it depends on dims of the run. */
+static Val constant_offsets(const Gemm *gemm, const GemmOperand *operand, int64_t n_k) {
+    const Codegen *k = gemm->lower->k;
+    const ScalarTab *scalars = gemm->lower->kernel->scalars;
+    const IndexTab *tab = scalartab_indices(scalars);
+    IndexId address = scalar_get(scalars, operand->value)->index;
+    int64_t extent, axes[MAX_AXES] = {0};
+    if (!dim_is_const(indextab_dims(tab), gemm->k_extent, &extent) || !is_constant(tab, address))
+        return NULL;
+    const IndexCode *code = index_compile(k->arena, tab, address, NULL);
+    Val *values = arena_array(k->arena, Val, (size_t)n_k);
+    for (int64_t *at = &axes[gemm->k_axis]; *at < n_k; (*at)++)
+        values[*at] = k_int(k->i64, index_eval(code, &(IndexPoint){.axes = axes}));
+    return k_constant_array(k, values, (uint32_t)n_k, "offsets");
 }
 
 void gemm_make_offsets(Gemm *gemm) {
@@ -72,7 +107,11 @@ void gemm_make_offsets(Gemm *gemm) {
     for (int i = 0; i < 2; i++) {
         GemmOperand *operand = operands[i];
         if (!operand || !has_offsets(gemm, operand)) continue;
-        operand->has_all_offsets = operand->pack.way == PACK_NONE && n_k <= MOST_OFFSETS;
+        bool has_room = n_k > 0 && n_k <= MOST_OFFSETS;
+        operand->offsets = has_room ? constant_offsets(gemm, operand, n_k) : NULL;
+        operand->has_all_offsets =
+            operand->offsets || (operand->pack.way == PACK_NONE && n_k <= MOST_OFFSETS);
+        if (operand->offsets) continue;
         int64_t n = operand->has_all_offsets ? n_k : gemm->depth;
         operand->offsets = cpu_array_new(lower, DT_I64, false, n).values;
         CpuSpan all = {lower_index_const(lower, 0), lower_dim(lower, gemm->k_extent)};

@@ -90,6 +90,17 @@ Val k_number(const Codegen *k, Dtype dtype, double number) {
     return LLVMConstReal(type, number);
 }
 
+Val k_constant_array(const Codegen *k, Val *values, uint32_t n, const char *name) {
+    Val all = LLVMConstArray2(LLVMTypeOf(values[0]), values, n);
+    for (Val old = LLVMGetFirstGlobal(k->module); old; old = LLVMGetNextGlobal(old))
+        if (LLVMGetInitializer(old) == all) return old;
+    Val memory = LLVMAddGlobal(k->module, LLVMTypeOf(all), name);
+    LLVMSetInitializer(memory, all);
+    LLVMSetGlobalConstant(memory, true);
+    LLVMSetLinkage(memory, LLVMPrivateLinkage);
+    return memory;
+}
+
 Val k_intrinsic_of(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
                    Val *args, uint32_t n_args) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));

@@ -80,6 +80,8 @@ static inline Val k_i64(const Codegen *k, int64_t value) {
 Val k_whole(const Codegen *k, Dtype dtype, int64_t whole);
 /* A number as a constant of k_value_type(dtype); for an integer dtype it saturates. */
 Val k_number(const Codegen *k, Dtype dtype, double number);
+/* The address of constant memory that holds these constants of one type. Equal ones share it. */
+Val k_constant_array(const Codegen *k, Val *values, uint32_t n, const char *name);
 
 /* Arithmetic. */
 

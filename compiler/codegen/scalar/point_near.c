@@ -152,14 +152,7 @@ static Val constant_memory(const Lower *lower, Val vector, uint32_t times) {
     const Codegen *k = lower->k;
     Val *copies = arena_array(k->arena, Val, times);
     for (uint32_t i = 0; i < times; i++) copies[i] = vector;
-    Val all = LLVMConstArray2(LLVMTypeOf(vector), copies, times);
-    for (Val old = LLVMGetFirstGlobal(k->module); old; old = LLVMGetNextGlobal(old))
-        if (LLVMGetInitializer(old) == all) return old;
-    Val memory = LLVMAddGlobal(k->module, LLVMTypeOf(all), "outside");
-    LLVMSetInitializer(memory, all);
-    LLVMSetGlobalConstant(memory, true);
-    LLVMSetLinkage(memory, LLVMPrivateLinkage);
-    return memory;
+    return k_constant_array(k, copies, times, "outside");
 }
 
 /* The element that part `part` begins with. The last part ends with the last lane, so that it reads
