@@ -222,13 +222,33 @@ DimId launch_grid(const Plan *plan, const Launch *launch, uint32_t v) {
     return all;
 }
 
+/* Whether the scalar chooses a part of a concat, or between an element and a pad. */
+static bool chooses_part(const ScalarTab *scalars, const Scalar *s) {
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
+           scalar_get(scalars, s->args[0])->kind == SCALAR_INSIDE;
+}
+
+/* Primitives of a point. Of the parts of a concat each point computes one. */
+static int64_t point_prims(Arena *arena, const Kernel *kernel) {
+    const ScalarTab *scalars = kernel->scalars;
+    const bool *live = kernel_live_scalars(arena, kernel);
+    bool *has_part = scalar_marks(scalars), *has_whole = scalar_marks(scalars);
+    int64_t whole = 0, parts = 0, n_parts = 1;
+    for (ScalarId id = scalar_count(scalars); id > 0; id--) {
+        if (!live[id]) continue;
+        const Scalar *s = scalar_get(scalars, id);
+        bool chooses = chooses_part(scalars, s), is_part = has_part[id] && !has_whole[id];
+        n_parts += chooses;
+        *(is_part || chooses ? &parts : &whole) += scalar_own_cost(scalars, id);
+        for (int i = 0; i < 3; i++) (is_part || chooses ? has_part : has_whole)[s->args[i]] = true;
+    }
+    return whole + parts / n_parts;
+}
+
 /* About so many multiply-adds, of full vectors, take as long as the kernel's arithmetic. A product
  * also reads its operands and stores its results. */
 static DimId n_products(Arena *arena, DimTab *dims, const Kernel *kernel) {
-    const bool *live = kernel_live_scalars(arena, kernel);
-    int64_t n_prims = PLAN_ELEMENT_PRIMS;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
-        if (live[id]) n_prims += scalar_own_cost(kernel->scalars, id);
+    int64_t n_prims = PLAN_ELEMENT_PRIMS + point_prims(arena, kernel);
     DimId rows = kernel_n_rows(kernel), depth = kernel_n_reduced(kernel);
     DimId points = dim_mul(dims, rows, depth);
     if (!form_info(kernel->form)->multiplies) return dim_mul_const(dims, points, 2 * n_prims);

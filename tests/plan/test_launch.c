@@ -40,3 +40,28 @@ Test(launch, kernels_find_their_launch) {
     }
     arena_free(arena);
 }
+
+/* A concat of many parts takes no longer for each element than one of two. */
+Test(launch, a_concat_of_many_parts_is_worth_no_more) {
+    Arena *arena = arena_new(NULL);
+    int64_t worth[2];
+    for (int i = 0; i < 2; i++) {
+        int n_parts = i ? 16 : 2;
+        Text source = {.arena = arena};
+        text_printf(&source,
+                    "graph g(x: f32[64, 512]) -> (y: f32[64, 512]) {\n  y = relu(concat([");
+        for (int p = 0; p < n_parts; p++)
+            text_printf(&source, "%sx[:, %d:%d] * 2.0", p ? ", " : "",
+                        512 - (p + 1) * 512 / n_parts, 512 - p * 512 / n_parts);
+        text_printf(&source, "], axis=1))\n}\n");
+        Plan *plan = plans_fuse(arena, plans_parse(arena, text_str(&source)), 0, false);
+        sched_plan(arena, plan, target_get(TARGET_CPU));
+        plan_launch_singly(arena, plan);
+        cr_assert_eq(plan->launches.n, 1, "%s", text_str(&source));
+        DimId dim = launch_worth(arena, plan, &plan->launches.data[0], 0);
+        worth[i] = dim_lo(plan->graph->dims, dim);
+    }
+    cr_expect(worth[0] > 1 && worth[1] >= worth[0] / 2 && worth[1] <= worth[0] * 2,
+              "%lld units of 2 parts, %lld of 16", (long long)worth[0], (long long)worth[1]);
+    arena_free(arena);
+}
