@@ -72,22 +72,24 @@ static CpuPack pack_singles(Arena *arena, const Kernel *kernel, ScalarId value, 
     return (CpuPack){.way = is_strided ? PACK_STRIDED : PACK_SINGLES};
 }
 
-/* False: not in vectors. */
+/* False: not in vectors. Vectors that begin at multiples of the lanes compute a place each, unless
+ * `may_run`: runs of several vectors compute it once. */
 static bool pack_along_k(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t lanes,
-                         CpuPack *pack) {
+                         bool may_run, CpuPack *pack) {
     uint32_t k = kernel->first_reduced;
-    *pack = (CpuPack){.way = PACK_K};
-    if (kernel_is_smooth(arena, kernel, value, k, lanes)) return true;
+    bool is_smooth = kernel_is_smooth(arena, kernel, value, k, lanes);
+    uint32_t least = is_smooth ? CODEGEN_LEAST_RUN_VECTORS * lanes : CODEGEN_LEAST_RUN;
     *pack = (CpuPack){.way = PACK_RUNS_OF_K};
-    pack->run = kernel_run(arena, kernel, value, k, CODEGEN_LEAST_RUN);
-    return pack->run > 0;
+    if (!is_smooth || may_run) pack->run = kernel_run(arena, kernel, value, k, least);
+    if (is_smooth && (!pack->run || pack->run % lanes)) *pack = (CpuPack){.way = PACK_K};
+    return is_smooth || pack->run > 0;
 }
 
 CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       uint32_t lanes, bool must) {
     CpuPack pack;
     if (!must && leaves_rows(kernel, value, axis)) return (CpuPack){.way = PACK_NONE};
-    if (pack_along_k(arena, kernel, value, lanes, &pack)) return pack;
+    if (pack_along_k(arena, kernel, value, lanes, true, &pack)) return pack;
     if (kernel_is_smooth(arena, kernel, value, axis, INDEX_ANY_START))
         return (CpuPack){.way = PACK_OWN_AXIS};
     return pack_singles(arena, kernel, value, kernel->first_reduced);
@@ -99,6 +101,6 @@ CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uin
     if (!must && leaves_columns(kernel, value, axis)) return (CpuPack){.way = PACK_NONE};
     if (lanes == 1 || kernel_is_smooth(arena, kernel, value, axis, lanes))
         return (CpuPack){.way = PACK_OWN_AXIS};
-    if (pack_along_k(arena, kernel, value, lanes, &pack)) return pack;
+    if (pack_along_k(arena, kernel, value, lanes, false, &pack)) return pack;
     return pack_singles(arena, kernel, value, axis);
 }

@@ -84,8 +84,11 @@ Val gemm_offsets_base(const Gemm *gemm, const GemmOperand *operand, const Point 
 Val gemm_place(const Gemm *gemm, const GemmOperand *operand, Val at);
 /* The operand's elements at step `at` of k and after it, where the other axes add `base`. */
 Val gemm_offset_lanes(const Gemm *gemm, const GemmOperand *operand, Val base, Val at, Val mask);
-/* Steps through the piece of k in vectors that do not leave a run of the operand. */
-void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *step, void *user);
+/* Steps through the piece of k in vectors that do not leave a run of the operand. `run`, or NULL,
+ * is called before the steps of each run, which begins at `begin`. */
+typedef void GemmRun(void *user, Val begin);
+void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, GemmRun *run, CpuStep *step,
+                      void *user);
 /* Packs the block of k, [k_begin, + n_k), of the panel's rows or of the unit's columns. Rows and
  * columns past the edge get copies or zeros; no result depends on them. */
 void gemm_pack_rows(Gemm *gemm);

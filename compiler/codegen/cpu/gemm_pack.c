@@ -130,7 +130,8 @@ static void each_piece(Gemm *gemm, GemmOperand *operand, void (*pack)(Gemm *gemm
     cpu_each_piece(gemm->lower, &cuts, (CpuSpan){gemm->k_begin, gemm->n_k}, pack_piece, &pieces);
 }
 
-void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *step, void *user) {
+void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, GemmRun *run, CpuStep *step,
+                      void *user) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     bool is_whole = !operand->piece.is_any && cpu_is_multiple(lower, gemm->k_extent, gemm->lanes);
@@ -140,13 +141,14 @@ void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *ste
         return;
     }
     Val end = k_add(k, operand->span.begin, operand->span.n);
-    Val run = lower_index_const(lower, operand->pack.run);
-    Val before = k_urem(k, operand->span.begin, run);
+    Val n_run = lower_index_const(lower, operand->pack.run);
+    Val before = k_urem(k, operand->span.begin, n_run);
     Loop loop = loop_begin(k, k_sub(k, operand->span.begin, before), end, operand->pack.run);
-    Val is_first = k_slt(k, loop.index, operand->span.begin), next = k_add(k, loop.index, run);
+    Val is_first = k_slt(k, loop.index, operand->span.begin), next = k_add(k, loop.index, n_run);
     Val from = k_select(k, is_first, operand->span.begin, loop.index);
     Val to = k_select(k, k_slt(k, end, next), end, next);
     is_whole = is_whole && operand->pack.run % gemm->lanes == 0;
+    if (run) run(user, loop.index);
     cpu_each_step(lower, from, k_sub(k, to, from), gemm->lanes, is_whole, step, user);
     loop_end(k, &loop);
 }
@@ -157,13 +159,21 @@ typedef struct PackRow {
     Gemm *gemm;
     Val base;          /* see gemm_offsets_base, or NULL */
     Point point, next; /* of the row, and of the row that is packed into its place next */
+    Point in_run;      /* `point`, in a run */
     Val packed;        /* address of the row's element at k_begin */
 } PackRow;
 
+static void pack_row_run(void *user, Val begin) {
+    PackRow *pack = user;
+    pack->in_run = point_inside(&pack->point);
+    if (!pack->base) point_enter_block(&pack->in_run, pack->gemm->row.value, begin);
+}
+
+/* Runs of an image are packed again for other windows, so they are in a cache. */
 static void pack_row_step(void *user, Val at, Val mask) {
     const PackRow *pack = user;
     const Gemm *gemm = pack->gemm;
-    Point point = point_inside(&pack->point);
+    Point point = point_inside(gemm->row.pack.run ? &pack->in_run : &pack->point);
     point.mask = mask;
     point.axis[gemm->k_axis] = at;
     Val at_k = k_sub(gemm->lower->k, at, gemm->k_begin);
@@ -174,7 +184,7 @@ static void pack_row_step(void *user, Val at, Val mask) {
         k_store_aligned(gemm->lower->k, values, to, dtype_bytes(gemm->acc));
     else
         gemm_store(gemm, to, values);
-    if (pack->base || !gemm_operand_is_plain(gemm, &gemm->row)) return;
+    if (gemm->row.pack.run || !gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
     gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->row, &next), 2);
@@ -191,7 +201,7 @@ static void pack_rows_along_k(Gemm *gemm) {
     pack.next = point_inside(&pack.point);
     pack.next.axis[gemm->row.axis] = k_addi(k, row, gemm->n_tile_rows);
     pack.packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
-    gemm_each_k_step(gemm, &gemm->row, pack_row_step, &pack);
+    gemm_each_k_step(gemm, &gemm->row, pack_row_run, pack_row_step, &pack);
     loop_end(k, &loop);
 }
 
@@ -378,7 +388,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     Val at = k_add(k, k_muli(k, panel, gemm->panel_depth), in_panel);
     pack.packed = gemm_element(gemm, gemm->columns, at);
     if (pack.bases) find_bases(&pack);
-    gemm_each_k_step(gemm, &gemm->column, pack_square_step, &pack);
+    gemm_each_k_step(gemm, &gemm->column, NULL, pack_square_step, &pack);
     loop_end(k, &loop);
 }
 

@@ -97,6 +97,7 @@ typedef struct Point {
     uint32_t lane_axis; /* that of the Lower, unless the template uses another axis */
     uint32_t block;     /* the lanes lie between neighbouring multiples of it, lane 0 anywhere; 0:
                          * lane 0 is at a multiple of the lanes */
+    const struct PointBlock *in_block; /* see point_enter_block; or NULL */
     PointPiece piece;
     Val axis[MAX_AXES]; /* index_type, of lane 0 */
     /* For a flat map (template/flat.h): the number of the element at lane 0, in index_type, and for
@@ -152,6 +153,9 @@ Val point_lanes(Point *point, ScalarId id);
 /* Emits now every value that the roots need, that depends on no axis of `inner_axes` (bit set), and
  * that can already be computed. So later loops do not recompute it. */
 void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes);
+/* Computes now, at the multiple `begin` of point->block, the indices of the root's loads and the
+ * conditions that are alike in the whole block. From now on the point is used inside the block. */
+void point_enter_block(Point *point, ScalarId root, Val begin);
 /* Lists at most `most` loads that the roots need, that the point has not emitted, and that depend
  * on no reduction's result. A loop can begin them early. */
 uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,

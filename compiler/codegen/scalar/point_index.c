@@ -118,6 +118,8 @@ Val point_index_at(Point *point, IndexId id, bool per_lane) {
     DimId offset;
     if (point->flat && flat_is_in_order(lower->kernel, id, &offset))
         return flat_index(point, offset, per_lane);
+    Val in_block = per_lane ? NULL : point_index_in_block(point, id);
+    if (in_block) return in_block;
     Val total = lower_dim(lower, expr.offset);
     Val rest = NULL;
     bool is_zero = dim_equals_const(dims, expr.offset, 0);
@@ -182,6 +184,8 @@ static Guard without_quotient(const Point *point, const Guard *g) {
 Val point_guard_range(Point *point, const Guard *guard) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
+    Val in_block = point_range_in_block(point, guard);
+    if (in_block) return in_block;
     Guard of_dividend = without_quotient(point, guard);
     const Guard *g = &of_dividend;
     uint32_t lanes = is_guard_uniform(point, g) ? 1 : point->lanes;

@@ -22,6 +22,11 @@ Val point_guard_split(Point *point, GuardId guard, Val *of_lanes);
 bool point_guard_is_known(const Point *point, const Guard *g, bool *holds);
 /* Whether the first condition holds: i1, or a vector of i1 if it differs from lane to lane. */
 Val point_guard_range(Point *point, const Guard *g);
+/* What the point's block knows of the index at lane 0, or of the guard's first condition; NULL:
+ * nothing. */
+typedef struct PointBlock PointBlock;
+Val point_index_in_block(const Point *point, IndexId id);
+Val point_range_in_block(const Point *point, const Guard *guard);
 /* Splits a constant addend off an axis value and adds it to *constant. */
 Val point_without_constant(Val value, int64_t *constant);
 
