@@ -66,7 +66,8 @@ typedef struct GemmSched {
 /* CPU_GEMM: the tile that is multiplied at a time, a work unit, and the register tile, in elements.
  * The units of a call that lie side by side are one tile, as far as they fit it: few threads get
  * large tiles, many threads small ones. Units lie side by side along the rows of the register tile,
- * streamed ones along its columns. Vectors lie along n if register_n is a multiple of lanes, else
+ * streamed ones along its columns. Where a tile has all rows, it may also have several lines of
+ * units. Vectors lie along n if register_n is a multiple of lanes, else
  * along m. */
 typedef struct CpuGemmSched {
     uint32_t tile_m, tile_n, tile_k;

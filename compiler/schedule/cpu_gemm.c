@@ -41,20 +41,41 @@ typedef struct Gemm {
     GemmLaunch launch;
 } Gemm;
 
-/* Every row takes a register per vector, each vector takes one more, and the broadcast element
- * one. Rows that are not packed have a pointer each. */
+/* The most vectors of a row. Every row takes a register per vector, each vector takes one more, and
+ * the broadcast element one. */
+static uint32_t most_vectors(const Gemm *gemm, uint32_t rows) {
+    uint32_t n_registers = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16, vectors = 2;
+    while (vectors < SCHED_CPU_MOST_VECTORS && (rows + 1) * (vectors + 1) + 1 <= n_registers)
+        vectors++;
+    return vectors;
+}
+
+/* Rows that are not packed have a pointer each. */
 static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
     bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
     bool has_one_vector = dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
-    uint32_t n_registers = is_wide ? 32 : 16;
     uint32_t most_rows = is_wide ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
     if (gemm->leaves_rows)
         most_rows = is_wide || has_one_vector ? SCHED_CPU_POINTER_ROWS : SCHED_CPU_LOW_TILE_ROWS;
-    Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
-    while (tile.vectors < SCHED_CPU_MOST_VECTORS &&
-           (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
-        tile.vectors++;
-    return tile;
+    uint32_t rows = cut(n_rows, most_rows, 1);
+    return (Tile){rows, most_vectors(gemm, rows)};
+}
+
+/* The elements that whole tiles of the product compute, also past its edges. */
+static int64_t n_computed(const Gemm *gemm, Tile tile, int64_t n_rows) {
+    int64_t width = (int64_t)tile.vectors * gemm->lanes;
+    return ceil_div(n_rows, tile.rows) * tile.rows *
+           ceil_div(dim_hi(gemm->dims, gemm->columns), width) * width;
+}
+
+/* A tile of fewer rows and as many accumulators, if less of it is past the edges. 16 rows are four
+ * tiles of 4, or three of 6. */
+static Tile fit_rows(const Gemm *gemm, Tile tile, int64_t n_rows) {
+    Tile other = {.rows = (uint32_t)ceil_div(n_rows, ceil_div(n_rows, tile.rows) + 1)};
+    other.vectors = most_vectors(gemm, other.rows);
+    bool is_full = other.rows * other.vectors >= tile.rows * tile.vectors;
+    double share = (double)n_computed(gemm, other, n_rows) / (double)n_computed(gemm, tile, n_rows);
+    return is_full && share <= SCHED_CPU_TILE_SHARE ? other : tile;
 }
 
 typedef struct Block {
@@ -75,8 +96,12 @@ static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, Block block, Bl
 static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_tile(gemm, n_rows);
-    while (tile.vectors > 1 && (int64_t)(tile.vectors - 1) * gemm->lanes >= n_columns)
-        tile.vectors--;
+    if (n_columns < 1) return (Tile){tile.rows, 1};
+    if (n_rows > tile.rows && n_rows <= SCHED_CPU_UNIT_TILES * tile.rows &&
+        n_rows == dim_hi(gemm->dims, gemm->rows))
+        tile = fit_rows(gemm, tile, n_rows);
+    int64_t n_across = ceil_div(n_columns, (int64_t)tile.vectors * gemm->lanes);
+    tile.vectors = (uint32_t)ceil_div(n_columns, n_across * gemm->lanes);
     return tile;
 }
 
@@ -129,6 +154,23 @@ static uint32_t n_unit_tiles(Tile tile, int64_t n_rows) {
     return n < 1 ? 1 : (uint32_t)ceil_div(n, n_units < 1 ? 1 : n_units);
 }
 
+/* The unit of a product that has prepared panels, and whose rows are all in one tile. Units of
+ * fewer rows cost little, as no column is packed, but read the panels again. Units of fewer columns
+ * pack the rows again. */
+static Block choose_few_rows_unit(const Gemm *gemm, Tile tile, int64_t n_rows, Block block) {
+    int64_t n_tiles = ceil_div(n_rows, tile.rows), panel = gemm->kernel->panel_columns;
+    int64_t n_across = ceil_div(dim_hi(gemm->dims, gemm->columns), block.columns);
+    int64_t least = gemm->leaves_rows ? panel : SCHED_CPU_PACKED_COLUMNS_BYTES / gemm->acc_bytes;
+    bool keeps_rows = n_tiles <= SCHED_CPU_UNIT_TILES && block.columns * n_across >= 2 * least;
+    int64_t n_each = n_tiles * n_across / SCHED_CPU_MANY_UNITS;
+    n_each = keeps_rows ? n_tiles : n_each < 1 ? 1 : min_i64(n_each, SCHED_CPU_UNIT_TILES);
+    int64_t n_units = n_across * ceil_div(n_tiles, n_each), n_parts = 1;
+    while (n_units * n_parts < SCHED_CPU_FEW_UNITS && block.columns >= 2 * n_parts * least)
+        n_parts *= 2;
+    int64_t columns = ceil_div(ceil_div(block.columns, n_parts), panel) * panel;
+    return (Block){(uint32_t)n_each * tile.rows, min_u32(block.columns, (uint32_t)columns)};
+}
+
 /* Chooses a packed schedule for at most this many rows. Prepared panels have the tile width of all
  * rows. GEMMs that share the loop share the memory of packed columns and partial results. */
 static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
@@ -146,7 +188,12 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     uint32_t unit_rows = tile.rows * n_unit_tiles(tile, n_rows < 1 ? rows : min_i64(n_rows, rows));
     Block block = {cut(n_rows, rows, unit_rows), columns};
     if (gemm->launch.has_rows && gemm->is_transposed) unit_rows = block.rows;
-    set_tiles(gemm, sched, tile, block, (Block){unit_rows, columns});
+    Block unit = {unit_rows, columns};
+    if (prepared && !gemm->launch.has_rows && n_rows > 0 && n_rows <= block.rows) {
+        unit = choose_few_rows_unit(gemm, tile, n_rows, block);
+        block.rows = cut(n_rows, n_rows + unit.rows, unit.rows);
+    }
+    set_tiles(gemm, sched, tile, block, unit);
 }
 
 static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {

@@ -319,19 +319,22 @@ static void each_k_block(const SequenceGemms *sequence) {
     loop_end(k, &loop);
 }
 
-/* Units side by side: of one batch, and of the same columns, or streamed ones of the same rows. */
+/* A line of units side by side: of one batch, and of the same columns, or streamed ones of the same
+ * rows. Lines are side by side too. */
 typedef struct Side {
     DimId extent;        /* along which they lie */
     uint32_t unit, most; /* elements of a unit, units of a tile */
     DimId other;         /* across */
-    uint32_t other_unit;
+    uint32_t other_unit, other_most;
 } Side;
 
 static Side side_of(const Gemm *gemm) {
-    Side down = {gemm->row.extent, gemm->unit_rows, gemm->block_rows / gemm->unit_rows,
-                 gemm->column.extent, gemm->unit_columns};
-    Side across = {gemm->column.extent, gemm->unit_columns,
-                   gemm->block_columns / gemm->unit_columns, gemm->row.extent, gemm->unit_rows};
+    uint32_t n_rows = gemm->block_rows / gemm->unit_rows;
+    uint32_t n_columns = gemm->block_columns / gemm->unit_columns;
+    Side down = {gemm->row.extent,    gemm->unit_rows,    n_rows,
+                 gemm->column.extent, gemm->unit_columns, n_columns};
+    Side across = {gemm->column.extent, gemm->unit_columns, n_columns,
+                   gemm->row.extent,    gemm->unit_rows,    n_rows};
     return gemm->is_streamed ? across : down;
 }
 
@@ -343,6 +346,19 @@ static Val count_units(const Gemm *gemm, Val first, Val n_left, Val n_side, uint
     Val n = k_select(k, k_slt(k, n_left, n_beside), n_left, n_beside);
     Val n_parts = k_udivi(k, k_addi(k, n, most - 1), most);
     return k_udiv(k, k_addi(k, k_add(k, n, n_parts), -1), n_parts);
+}
+
+/* The number of lines of units that are one tile: several if the units left begin a line and are
+ * whole lines. A schedule whose tile has several lines has all of a line in it. */
+static Val count_lines(const Gemm *gemm, const Side *side, Val first, Val n_left, Val n_side,
+                       Val n_lines) {
+    const Codegen *k = gemm->lower->k;
+    Val zero = lower_index_const(gemm->lower, 0), one = lower_index_const(gemm->lower, 1);
+    if (side->other_most == 1) return one;
+    Val begins = k_eqi(k, first, 0);
+    Val is_whole = k_and(k, begins, k_uge(k, n_left, n_side));
+    Val n_whole = k_select(k, is_whole, k_udiv(k, n_left, n_side), one);
+    return count_units(gemm, zero, n_whole, n_lines, side->other_most);
 }
 
 static void set_range(const Gemm *gemm, DimId extent, Val begin, Val n, Val *from, Val *n_elems) {
@@ -365,10 +381,12 @@ static Val set_units(Gemm *gemm, Val unit, Val end) {
     Val first = k_urem(k, unit, n_side);
     Val rest = k_udiv(k, unit, n_side);
     Val across = k_urem(k, rest, n_across);
-    Val n = count_units(gemm, first, k_sub(k, end, unit), n_side, side.most);
+    Val n_left = k_sub(k, end, unit);
+    Val n = count_units(gemm, first, n_left, n_side, side.most);
+    Val n_lines = count_lines(gemm, &side, first, n_left, n_side, k_sub(k, n_across, across));
     Val along = k_muli(k, first, side.unit), n_along = k_muli(k, n, side.unit);
     Val beside = k_muli(k, across, side.other_unit);
-    Val n_rows, n_beside = lower_index_const(lower, side.other_unit);
+    Val n_rows, n_beside = k_muli(k, n_lines, side.other_unit);
     gemm->batch = k_udiv(k, rest, n_across);
     lower_split(lower, gemm->batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
     set_range(gemm, gemm->row.extent, gemm->is_streamed ? beside : along,
@@ -376,7 +394,7 @@ static Val set_units(Gemm *gemm, Val unit, Val end) {
     set_range(gemm, gemm->column.extent, gemm->is_streamed ? along : beside,
               gemm->is_streamed ? n_along : n_beside, &gemm->column_begin, &gemm->n_columns);
     gemm->row_end = k_add(k, gemm->row_begin, n_rows);
-    return n;
+    return side.other_most == 1 ? n : k_mul(k, n, n_lines);
 }
 
 void emit_cpu_gemm(Lower *lower) {
