@@ -29,3 +29,17 @@ Test(online_walk, every_tile_is_taken_once) {
             expect(line, 0, "1 comparison agrees");
         }
 }
+
+/* A block takes parts of the keys one after the other, of which a mask hides all but the first. */
+Test(online_walk, tiles_of_which_no_row_sees_a_key) {
+    static const char source[] =
+        "graph g(q: bf16[4, 20, 32], k: bf16[4, 1500, 32], v: bf16[4, 1500, 32]) -> "
+        "(o: bf16[4, 20, 32]) {\n"
+        "  j = iota([20, 1500], axis=1)\n"
+        "  fuse must {\n    s = matmul(q, transpose(k, [0, 2, 1]), out=f32)\n"
+        "    o = softmax_matmul(where(j < 100, s, -inf), v)\n  }\n}\n";
+    write_file("a.g", source, strlen(source));
+    setenv("LD_LIBRARY_PATH", "build/emulator", 1);
+    setenv("FUSEC_EMU_PROCESSORS", "1", 1);
+    expect("verify @a.g --device=cuda --target=sm_90a --data=random", 0, "1 comparison agrees");
+}

@@ -153,8 +153,7 @@ static void init_barriers(const WgmmaRows *s) {
     uint32_t n_consumers = s->out.n_groups;
     If first = if_begin(k, k_eqi(k, s->out.thread, 0));
     gpu_mbarrier_init(k, left_barrier(s, LEFT_FULL), 1);
-    gpu_mbarrier_init(k, left_barrier(s, LEFT_EMPTY),
-                      s->keeps_left ? n_consumers * WGMMA_GROUP_WARPS : n_consumers);
+    gpu_mbarrier_init(k, left_barrier(s, LEFT_EMPTY), n_consumers * WGMMA_GROUP_WARPS);
     for (uint32_t i = 0; i < s->n_stages; i++) {
         Val stage = k_i32(k, i);
         gpu_mbarrier_init(k, stage_barrier(s, stage, RIGHT_FULL), 1);
@@ -433,7 +432,7 @@ static void end_scores(const WgmmaRows *s, PipelineState place, uint32_t n_after
 static void forget_scores(const WgmmaRows *s, PipelineState place, bool is_last) {
     if (!hides_keys(s)) return;
     if (s->has_scores) release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
-    if (is_last && !s->keeps_left) release(s, left_barrier(s, LEFT_EMPTY));
+    if (is_last && !s->keeps_left) wgmma_rows_free_left(s, left_barrier(s, LEFT_EMPTY));
 }
 
 static void end_sums(const WgmmaRows *s, PipelineState place) {
@@ -586,7 +585,7 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     bool forgets = s->overlaps && hides_keys(s); /* the last product releases the lhs */
     if (!s->keeps_left) {
         If none = if_begin(k, forgets ? k_not(k, has_weights) : NULL);
-        release(s, left_barrier(s, LEFT_EMPTY));
+        wgmma_rows_free_left(s, left_barrier(s, LEFT_EMPTY));
         if_end(k, &none);
     }
     if (s->overlaps) {

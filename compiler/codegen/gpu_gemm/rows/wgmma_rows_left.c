@@ -37,7 +37,9 @@ void wgmma_rows_take_left(WgmmaRows *s) {
     }
 }
 
-/* Every warp of every consumer arrives when it has its rows. */
+/* Every warp of every consumer arrives when it has its rows or needs them no more. If one arrived
+ * for its warpgroup, another might still wait for the rows: where a mask hides all columns, no
+ * product keeps the warps together. */
 void wgmma_rows_free_left(const WgmmaRows *s, Val barrier) {
     const Codegen *k = s->k;
     gpu_warp_barrier(k);
