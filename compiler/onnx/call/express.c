@@ -5,7 +5,7 @@
 #include <ctype.h>
 
 NodeId express(Call *c, const char *expression, uint32_t n, const NodeId *tensors) {
-    static const char *const names[] = {"x", "w", "b"};
+    static const char *const names[] = {"x", "w", "b", "mean", "variance"};
     Import *im = c->im;
     FrontTensor given[sizeof names / sizeof *names];
     for (uint32_t i = 0; i < n; i++) {

@@ -262,8 +262,8 @@ NodeId negative_from_end(Call *c, NodeId indices, DimId extent);
 /* A dim as a scalar, i32 or i64: a constant, or the last element of an iota. */
 NodeId number_node(Call *c, DimId dim, Dtype dtype);
 
-/* express.c: the value of an expression of the language, in which the tensors, at most 3, are x, w
- * and b. */
+/* express.c: the value of an expression of the language, in which the tensors are x, w, b, mean and
+ * variance, or the first of these. */
 NodeId express(Call *c, const char *expression, uint32_t n, const NodeId *tensors);
 /* `[1, 2]` */
 const char *int_list(Call *c, uint32_t n, const int64_t *numbers);

@@ -226,7 +226,7 @@ NodeId per_channel(Call *c, NodeId vector, uint32_t rank) {
 }
 
 /* Training: the mean and the variance of x in place of those given, which go on as outputs. */
-static bool batch_statistics(Call *c, NodeId x, NodeId *v) {
+static bool batch_statistics(Call *c, NodeId x, NodeId *mean, NodeId *variance) {
     double momentum = attr_float(c, "momentum", (double)0.9f);
     uint32_t axes = ((1u << shape_of(c, x)->rank) - 1) & ~2u;
     NodeId now[2] = {reduce(c, OP_MEAN, x, axes, true)};
@@ -235,29 +235,25 @@ static bool batch_statistics(Call *c, NodeId x, NodeId *v) {
     for (uint32_t i = 0; i < 2; i++) {
         NodeId old = op2n(c, OP_MUL, input(c, 3 + i), momentum);
         if (old == NODE_NONE || now[i] == NODE_NONE) return false;
-        NodeId flat = reshape_to(c, now[i], shape_of(c, old));
-        NodeId part = op2n(c, OP_MUL, flat, 1 - momentum);
+        now[i] = reshape_to(c, now[i], shape_of(c, old));
+        NodeId part = op2n(c, OP_MUL, now[i], 1 - momentum);
         if (has_output(c, 1 + i)) output(c, 1 + i, op2(c, OP_ADD, old, part));
-        v[3 + i] = now[i];
     }
+    *mean = now[0], *variance = now[1];
     return true;
 }
 
 bool onnx_batch_norm(Call *c) {
-    NodeId x = input(c, 0), v[5];
-    if (x == NODE_NONE) return false;
+    NodeId v[] = {input(c, 0), input(c, 1), input(c, 2), input(c, 3), input(c, 4)};
+    if (v[0] == NODE_NONE) return false;
     if (c->opset < 9 && !attr_int(c, "spatial", 1))
         return onnx_fail(c, DIAG_NO_LOWERING, "spatial=0 is not supported");
-    for (uint32_t i = 1; i < 5; i++) {
-        v[i] = per_channel(c, input(c, i), shape_of(c, x)->rank);
-        if (v[i] == NODE_NONE) return false;
-        v[i] = cast_to(c, v[i], dtype_of(c, x));
-    }
-    if (attr_int(c, "training_mode", 0) && !batch_statistics(c, x, v)) return false;
-    NodeId variance = op2n(c, OP_ADD, v[4], attr_float(c, "epsilon", (double)1e-5f));
-    NodeId centred = op2(c, OP_SUB, x, v[3]);
-    NodeId y = op2(c, OP_DIV, centred, op1(c, OP_SQRT, variance));
-    return output(c, 0, op2(c, OP_ADD, op2(c, OP_MUL, y, v[1]), v[2]));
+    for (uint32_t i = 1; i < 5; i++)
+        if (per_channel(c, v[i], shape_of(c, v[0])->rank) == NODE_NONE) return false;
+    if (attr_int(c, "training_mode", 0) && !batch_statistics(c, v[0], &v[3], &v[4])) return false;
+    const char *text = str_format(c->im->arena, "batchnorm(x, mean, variance, w, b, eps=%.17g)",
+                                  attr_float(c, "epsilon", (double)1e-5f));
+    return output(c, 0, express(c, text, 5, v));
 }
 
 /* (x - mean) / sqrt(variance + epsilon); the mean and the inverse deviation too, if wanted. */

@@ -169,8 +169,16 @@ NodeId convolution(Call *c, NodeId x, NodeId weights, NodeId bias, double beyond
     return express(c, text, bias == NODE_NONE ? 2 : 3, operands);
 }
 
+/* Whether there is a bias that may change a sum: exporters write zeros for none. */
+static bool has_bias(Call *c) {
+    const Known *known = has_input(c, 2) ? input_known(c, 2) : NULL;
+    bool is_zero = known && known->floats;
+    for (uint32_t i = 0; is_zero && i < known->n; i++) is_zero = known->floats[i] == 0;
+    return has_input(c, 2) && !is_zero;
+}
+
 bool onnx_conv(Call *c) {
-    NodeId bias = has_input(c, 2) ? input(c, 2) : NODE_NONE;
+    NodeId bias = has_bias(c) ? input(c, 2) : NODE_NONE;
     return output(c, 0, convolution(c, input(c, 0), input(c, 1), bias, 0));
 }
 
