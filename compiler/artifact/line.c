@@ -150,6 +150,10 @@ void line_dim(Writer *w, DimId dim) {
     line_expr(w, dim);
 }
 
+/* Of a tensor with more axes than the runtime knows, the first ones are written as one. */
 void line_shape(Writer *w, const Shape *shape) {
-    for (uint32_t k = 0; k < shape->rank; k++) line_dim(w, shape->dims[k]);
+    uint32_t first = shape->rank > MAX_GIVEN_RANK ? shape->rank - MAX_GIVEN_RANK : 0;
+    DimId all = shape->rank ? shape->dims[0] : DIM_NONE;
+    for (uint32_t k = 1; k <= first; k++) all = dim_mul(w->dims, all, shape->dims[k]);
+    for (uint32_t k = first; k < shape->rank; k++) line_dim(w, k == first ? all : shape->dims[k]);
 }

@@ -243,6 +243,8 @@ static int64_t legal_value(const frt_dim_info *dim, int64_t wanted) {
     return down < dim->lo ? down + dim->multiple : down;
 }
 
+_Static_assert((int)FRT_MAX_RANK == (int)MAX_GIVEN_RANK, "tensors of the caller are the runtime's");
+
 static fusec_status settle_shapes(Exec *exec) {
     frt_error error = FRT_ERROR_INIT;
     for (uint32_t i = 0; i < exec->n_tensors; i++) {

@@ -434,7 +434,7 @@ static bool eval_dtype(Sema *sema, const AstType *type, Dtype *dtype) {
 
 bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape) {
     bool ok = eval_dtype(sema, type, dtype);
-    if (!build_check_rank(sema->builder, type->dims.n)) {
+    if (!build_check_given_rank(sema->builder, type->dims.n)) {
         sema_report(sema, type->span, NULL);
         return false;
     }

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum { TENSOR_MAX_RANK = 8, TENSOR_MAX_ELEMS = 1 << 28 };
+enum { TENSOR_MAX_RANK = 16, TENSOR_MAX_ELEMS = 1 << 28 };
 
 typedef struct Tensor {
     Dtype dtype;

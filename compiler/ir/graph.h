@@ -10,7 +10,9 @@
 #include "ir/op.h"
 #include "ir/steps.h"
 
-enum { MAX_RANK = 8, MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };
+/* Of values that a graph computes, and of those that it shares with its caller. */
+enum { MAX_RANK = 16, MAX_GIVEN_RANK = 8 };
+enum { MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };
 /* Different extents of a graph's values with symbols, and their terms. */
 enum { MAX_EXTENTS = 3 << 8, MAX_EXTENT_TERMS = 3 << 11 };
 

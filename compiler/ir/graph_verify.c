@@ -269,7 +269,7 @@ static const char *check_online(const Check *c) {
     if (out != dtype && out != dtype_compute(dtype))
         return "the result has neither the values' dtype nor that of their computation";
     if (x->rank < 2 || v->rank < 2) return "operand of rank below 2";
-    if (x->rank == MAX_RANK || v->rank == MAX_RANK) return "rank too high";
+    if (x->rank >= MAX_GIVEN_RANK || v->rank >= MAX_GIVEN_RANK) return "rank too high";
     if (x->dims[x->rank - 1] != v->dims[v->rank - 2]) return "contracted extents differ";
     Shape shape;
     if (!matmul_shape(c->dims, x, v, &shape)) return "leading axes do not broadcast";

@@ -11,7 +11,7 @@
 #include "ir/dim/dim.h"
 
 typedef uint32_t IndexId;
-enum { MAX_AXES = 16 };
+enum { MAX_AXES = 32 };
 
 typedef enum { ATOM_AXIS, ATOM_DIV, ATOM_MOD, ATOM_VALUE } IndexAtomKind;
 

@@ -114,7 +114,7 @@ static bool goes_over(const Finder *s, const Kernel *rows, const Kernel *scores)
 /* Whether the matmul's lhs is the row kernel's result, and the matmul reads it only as an
  * operand. */
 static bool multiplies(const Finder *s, const Kernel *result, const Kernel *scores) {
-    if (!is_gemm(result) || result->n_parallel > MAX_RANK) return false;
+    if (!is_gemm(result) || result->n_parallel > MAX_ACCESS_AXES) return false;
     const Scalar *left = scalar_get(result->scalars, result->reduces.data[0].value);
     AccessAxes axes = access_first_axes(result->n_parallel - 1);
     DimId n = kernel_axis_extent(result, gemm_axis_n(result));
@@ -193,7 +193,7 @@ enum { ONLINE_KERNELS = 2 };
 /* Whether the kernel is an online one, on tensor cores or on a CPU, whose scores are those of the
  * matmul. */
 static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) {
-    if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK) return false;
+    if (!form_info(online->form)->weighs || online->n_parallel > MAX_ACCESS_AXES) return false;
     if (s->target->has->cores
             ? !sched_cpu_gemm_online_may(scores, online, s->target)
             : !engine_info(sched_engine(&online->variants[0].sched))->uses_tensor_cores)

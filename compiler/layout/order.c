@@ -146,8 +146,10 @@ static void walk_args(Walk *w, NodeId id, const IndexId *coords) {
     if (cls == CLASS_VIEW && pull_view(w, node, coords, pulled))
         walk_down(w, node->args[0], pulled);
     if (cls == CLASS_CONCAT) walk_concat(w, node, coords);
-    if (cls == CLASS_MATMUL && index_n_axes(w->tab) < MAX_AXES) walk_operands(w, node, coords);
-    if (cls == CLASS_REDUCE && index_n_axes(w->tab) + MAX_RANK <= MAX_AXES)
+    enum { MOST_OF_MATMUL = 15, MOST_OF_REDUCTION = 8 }; /* axes of a walk that goes on */
+    if (cls == CLASS_MATMUL && index_n_axes(w->tab) <= MOST_OF_MATMUL)
+        walk_operands(w, node, coords);
+    if (cls == CLASS_REDUCE && index_n_axes(w->tab) <= MOST_OF_REDUCTION)
         walk_reduction(w, node, coords);
     for (uint32_t i = 0; (cls == CLASS_ELTWISE || cls == CLASS_CAST) && i < node->n_args; i++) {
         IndexId below[MAX_RANK];

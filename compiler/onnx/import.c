@@ -161,7 +161,7 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
         return diag_report(im->diags, DIAG_UNSUPPORTED_DTYPE, NULL, (Span){0},
                            "%s: input `%s` is %s, which the language has no dtype for",
                            im->source->name, info->name, elem_info(info->type)->name);
-    if (info->dims.n > MAX_RANK)
+    if (info->dims.n > MAX_GIVEN_RANK)
         return onnx_fail_model(im, DIAG_LIMIT, "an input has more than 8 axes:", info->name);
     for (uint32_t k = 0; k < info->dims.n; k++)
         dims[k] = input_dim(im, &info->dims.data[k], str_format(im->arena, "%s_%u", info->name, k));

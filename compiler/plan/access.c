@@ -4,7 +4,7 @@
 #include "ir/indexmap.h"
 
 AccessAxes access_first_axes(uint32_t n) {
-    AccessAxes axes = {.n = n <= MAX_RANK ? n : 0};
+    AccessAxes axes = {.n = n <= MAX_ACCESS_AXES ? n : 0};
     for (uint32_t k = 0; k < axes.n; k++) axes.of[k] = k;
     return axes;
 }
@@ -12,7 +12,7 @@ AccessAxes access_first_axes(uint32_t n) {
 IndexId access_address(const Kernel *kernel, const AccessAxes *axes, const Buffer *buffer) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     Shape shape = {.rank = axes->n};
-    IndexId coords[MAX_RANK];
+    IndexId coords[MAX_ACCESS_AXES];
     for (uint32_t k = 0; k < axes->n; k++) {
         shape.dims[k] = index_axis_extent(tab, axes->of[k]);
         coords[k] = index_axis(tab, axes->of[k]);

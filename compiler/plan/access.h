@@ -5,12 +5,13 @@
 
 #include "plan/plan.h"
 
+enum { MAX_ACCESS_AXES = 8 };
 /* Axes of a kernel, the innermost last. */
 typedef struct AccessAxes {
-    uint32_t n, of[MAX_RANK];
+    uint32_t n, of[MAX_ACCESS_AXES];
 } AccessAxes;
 
-/* The kernel's first `n` axes; no axes if `n` is more than MAX_RANK. */
+/* The kernel's first `n` axes; no axes if `n` is more than MAX_ACCESS_AXES. */
 AccessAxes access_first_axes(uint32_t n);
 IndexId access_address(const Kernel *kernel, const AccessAxes *axes, const Buffer *buffer);
 /* Whether every load of the buffer is a plain access without a guard. */

@@ -81,12 +81,12 @@ static const char *const in_place[] = {
 static bool is_right(const char *program, Text *report) {
     Pair pair = {0};
     PairCounts counts = {0};
+    const int64_t sizes[DIM_MAX_SYMBOLS] = {2, 3}; /* of dims, where there are some */
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.no_weights = true;
     PairData data = {.fill = FILL_UNIFORM, .seed = 3};
     bool ok = pair_compile(&pair, program, target_get(TARGET_CPU), report) &&
-              pair_open(&pair, 0, &options, report) &&
-              pair_place(&pair, pair.symbol_values, report) &&
+              pair_open(&pair, 0, &options, report) && pair_place(&pair, sizes, report) &&
               pair_run(&pair, &data, &counts, report);
     pair_free(&pair);
     return ok;
@@ -97,6 +97,58 @@ Test(windows, products_read_images_where_they_are, .timeout = 120) {
         Text report = {.arena = arena_new(NULL)};
         const char *program = str_format(report.arena, "graph g(%s", in_place[i]);
         cr_expect(is_right(program, &report), "%s%s", program, text_str(&report));
+        arena_free(report.arena);
+    }
+}
+
+/* Values of more than 8 axes: windows over three axes of groups, which a pool and a convolution
+ * read, and one of 16 axes in every class of ops. Their tensors in memory have 8 axes for the
+ * runtime. */
+static const char windows_of_six_axes[] =
+    "dim B in 1..3\n"
+    "graph g(x: f32[B, 2, 2, 5, 4, 6], w: f32[2, 3, 2, 2, 2]) -> (y: f32[B, 2, 2, 2, 2, 2], z: "
+    "f32[B, 2, 3, 4, 3, 5]) {\n"
+    "  t = windows(x, size=[2, 2, 2], axis=[3, 4, 5])\n"
+    "  y = max(windows(x, size=[2, 2, 2], axis=[3, 4, 5], stride=[2, 2, 3]), axis=[-3, -2, -1])\n"
+    "  z = einsum(\"bgcxyzuvw,gouvw->bgoxyz\", t, w)\n"
+    "}\n";
+static const char sixteen_axes[] =
+    "dim B in 1..3\n"
+    "dim N in 1..4\n"
+    "graph many(x: f32[B, 2, 3, 2, N, 2, 2, 2], y: f32[2, 2, 3, 2, 2]) -> (a: f32[B, 3, N], b: "
+    "f32[B, 12, N, 8], c: f32[3, 4], d: f32[B, 6], e: f32[B, 2, N], f: i32[B, N], g: f32[3], h: "
+    "f32[2], o: f32[B, 2]) {\n"
+    "  p = reshape(x, [B, 1, 2, 1, 3, 1, 2, 1, N, 1, 2, 1, 2, 1, 2, 1])\n"
+    "  r = expand(p, [B, 2, 2, 1, 3, 1, 2, 2, N, 1, 2, 1, 2, 1, 2, 2])\n"
+    "  t = transpose(r, perm=[15, 8, 0, 3, 4, 5, 6, 7, 1, 9, 10, 11, 12, 13, 14, 2])\n"
+    "  a = transpose(sum(tanh(t), axis=[0, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]), perm=[1, 2, "
+    "0])\n"
+    "  b = reshape(max(r, axis=[1, 7, 15]), [B, 12, N, 8])\n"
+    "  q = concat([t, pad(t, low=[0] * 16, high=[0] * 8 + [1] + [0] * 7)[..., :2, :, :, :, :, :, "
+    ":, ::-1]], axis=12)\n"
+    "  c = sum(q, axis=[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15])\n"
+    "  m = reshape(x, [B, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 2*N, 8])\n"
+    "  w = reshape(y, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 8, 1])\n"
+    "  d = reshape(sum(m @ w, axis=[-2, -1]), [B, 6])\n"
+    "  s = softmax(t, axis=1)\n"
+    "  e = transpose(sum(s * 0.5, axis=[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]), perm=[2, 0, "
+    "1])\n"
+    "  f = transpose(max(argsort(t, axis=1), axis=[0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, "
+    "15]), perm=[1, 0])\n"
+    "  k = cumsum(t, axis=4)\n"
+    "  g = sum(k, axis=[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])\n"
+    "  h = sum(gather(t[..., 0], argmax(y, axis=2)[0, 0], axis=4), axis=[0, 1, 2, 3, 6, 7, 8, 9, "
+    "10, 11, 12, 13, 14, 15] + [5])\n"
+    "  u = dynamic_update_slice(t, t[1:], [argmax(y), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+    "0])\n"
+    "  o = transpose(sum(u, axis=[1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]), perm=[1, 0])\n"
+    "}\n";
+
+Test(windows, values_have_up_to_16_axes, .timeout = 120) {
+    static const char *const given[] = {windows_of_six_axes, sixteen_axes};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        Text report = {.arena = arena_new(NULL)};
+        cr_expect(is_right(given[i], &report), "%s%s", given[i], text_str(&report));
         arena_free(report.arena);
     }
 }

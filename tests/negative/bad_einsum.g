@@ -21,10 +21,10 @@ graph g(a: f32[4, 5], b: f32[5, 6], h: f16[5, 6], c: f32[2, 2, 2, 2, 2]) -> (y: 
   o = einsum("ij->i.", a)
   # error@+1 bad-argument: a term of the equation has `...` twice
   p = einsum("...i...->i", a)
-  # error@+1 limit: the result has more than 8 axes
-  q = einsum("abcde,fghij", c, c)
-  # error@+1 limit: a product has more than 8 axes
-  r = einsum("abcde,fghij,abcde,fghij->", c, c, c, c)
+  # error@+1 limit: the result has more than 16 axes
+  q = einsum("abcde,fghij,klmno,pqrst", c, c, c, c)
+  # error@+1 limit: a product has more than 15 axes
+  r = einsum("abcde,fghij,klmno,pqrst,abcde,fghij,klmno,pqrst->", c, c, c, c, c, c, c, c)
   # error@+1 dtype-mismatch: operands of `matmul` are f32 and f16
   s = einsum("ij,jk->ik", a, h)
   # error@+1 unsupported-dtype: `precision="tf32"` is for operands of f32, not f16

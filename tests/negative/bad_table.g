@@ -13,8 +13,8 @@ graph g(x: f32[2]) -> (y: f32[2]) {
   f = tensor([1, 1.5], i32)
   # error@+1 limit: a tensor of 300 numbers, but 1 to 256 are possible
   h = tensor([0.0] * 300)
-  # error@+1 limit: 9 axes, but at most 8 are supported
-  i = tensor([[[[[[[[[1]]]]]]]]])
+  # error@+1 limit: 17 axes, but at most 16 are supported
+  i = tensor([[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]])
   # error@+1 bad-argument: operand 2 of `add` must be a tensor or a number, not a list of 2 (help: Numbers become a tensor by tensor([..]), tensors by stack([..]).
   j = x + [1.0, 2.0]
   # error@+1 bad-argument: `x` must be a tensor, not a list of 2 (help: Numbers become a tensor by tensor([..]), tensors by stack([..]).

@@ -9,8 +9,9 @@ graph g(x: f32[N, 4], i: i32[N], r: f32[N, 4], t: f32[2, 2, 2, 2, 2, 2, 2, 2], j
   c = sorted_segment_min(i, i, -1)
   # error@+1 bad-axis: axis 1 is out of range for rank 1
   d = sorted_segment_prod(i, i, 3, axis=1)
-  # error@+1 limit: `sorted_segment_sum` takes a rank of at most 7 (help: Reshape the axes before `axis`, or those behind it, to one.
-  e = sorted_segment_sum(t, j, 3)
+  wide = t.shape + [1] * 8
+  # error@+1 limit: `sorted_segment_sum` takes a rank of at most 15 (help: Reshape the axes before `axis`, or those behind it, to one.
+  e = sorted_segment_sum(reshape(t, wide), reshape(j, wide), 3)
   y = x
 }
 graph h(x: f32[4], i: i32[2], s: f32[2]) -> (y: f32[4]) {

@@ -91,6 +91,13 @@ bool build_check_rank(Builder *b, uint32_t rank) {
     return false;
 }
 
+bool build_check_given_rank(Builder *b, uint32_t rank) {
+    if (rank <= MAX_GIVEN_RANK) return true;
+    build_fail(b, DIAG_LIMIT, (BuildPlace){0},
+               "rank %u, but an input, param or output has at most %d axes", rank, MAX_GIVEN_RANK);
+    return false;
+}
+
 bool build_check_n_axes(Builder *b, uint32_t n) {
     if (n <= MAX_RANK) return true;
     build_fail(b, DIAG_LIMIT, (BuildPlace){0}, "%u axes, but at most %d are supported", n,
@@ -329,7 +336,8 @@ DimId build_dim(Builder *b, Str name, int64_t lo, int64_t hi, int64_t multiple) 
 static NodeId declare(Builder *b, OpId op, Str name, Dtype dtype, DimList shape) {
     Node node = {.op = op, .dtype = dtype, .name = name};
     uint32_t block = b->block;
-    if (!build_check_rank(b, shape.n) || !build_shape(b, shape, &node.shape)) return NODE_NONE;
+    if (!build_check_given_rank(b, shape.n) || !build_shape(b, shape, &node.shape))
+        return NODE_NONE;
     b->block = 0;
     NodeId id = build_checked_node(b, node);
     b->block = block;
@@ -351,7 +359,8 @@ NodeId build_param(Builder *b, Str name, Str key, Dtype dtype, DimList shape) {
 }
 
 bool build_output(Builder *b, Str name, NodeId node, uint32_t block) {
-    if (node == NODE_NONE) return false;
+    if (node == NODE_NONE || !build_check_given_rank(b, build_shape_of(b, node)->rank))
+        return false;
     GraphOutput output = {.name = name, .node = node, .span = b->span};
     bool is_kernel = block && b->graph->fixed_kernels.data[block - 1].kind == BLOCK_KERNEL;
     if (is_kernel && graph_is_bound(b->graph, node)) output.copied_by = block;

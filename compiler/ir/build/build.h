@@ -327,6 +327,8 @@ bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype,
                    int64_t *whole);
 /* Whether a tensor may have so many axes. */
 bool build_check_rank(Builder *b, uint32_t rank);
+/* The same for a tensor of the caller. */
+bool build_check_given_rank(Builder *b, uint32_t rank);
 /* Whether a list may have an entry for so many axes. */
 bool build_check_n_axes(Builder *b, uint32_t n);
 /* Whether all extents and the size in bytes are in range. */

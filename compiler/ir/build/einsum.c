@@ -3,10 +3,12 @@
  * operand alone has is summed before. See build.h. */
 #include "ir/build/build.h"
 
-/* A label is a letter's number, or that of an axis of `...`, counted from the last. */
+/* A label is a letter's number, or that of an axis of `...`, counted from the last. Sets of labels
+ * are 64 bits. */
 enum {
     N_LETTERS = 52,
-    N_LABELS = N_LETTERS + MAX_RANK,
+    MAX_OTHERS = 8, /* axes of `...` */
+    N_LABELS = N_LETTERS + MAX_OTHERS,
     LABEL_OTHERS = N_LABELS, /* `...`, while the equation is read */
     MAX_LABELS = 2 * MAX_RANK
 };
@@ -92,7 +94,7 @@ static bool read_labels(Einsum *e, Labels *labels) {
     skip_blanks(e);
     for (int label; (label = read_label(e)) >= 0; add(labels, label)) {
         if (labels->n > MAX_RANK)
-            return fail(e, DIAG_LIMIT, "a term of the equation has more than 8 letters");
+            return fail(e, DIAG_LIMIT, "a term of the equation has more than 16 letters");
         if (label == LABEL_OTHERS && find(labels, label) < labels->n)
             return fail(e, DIAG_BAD_ARGUMENT, "a term of the equation has `...` twice");
     }
@@ -124,6 +126,8 @@ static bool read_operand(Einsum *e, uint32_t i, uint32_t *n_others) {
                    shape_str(e->b->dims, e->b->arena, shape));
         return false;
     }
+    if (rank - n_letters > MAX_OTHERS)
+        return fail(e, DIAG_LIMIT, "`...` stands for more than 8 axes");
     spell_others(labels, rank - n_letters);
     if (rank - n_letters > *n_others) *n_others = rank - n_letters;
     return true;
@@ -141,7 +145,7 @@ static bool usual_result(Einsum *e, uint32_t n_others) {
     for (uint32_t i = n_others; i-- > 0;) add(&e->result, N_LETTERS + (int)i);
     for (int letter = 0; letter < N_LETTERS; letter++) {
         if (count(e, letter) != 1) continue;
-        if (e->result.n == MAX_RANK) return fail(e, DIAG_LIMIT, "the result has more than 8 axes");
+        if (e->result.n == MAX_RANK) return fail(e, DIAG_LIMIT, "the result has more than 16 axes");
         add(&e->result, letter);
     }
     return true;
@@ -158,7 +162,7 @@ static bool check_result(const Einsum *e) {
             return fail(e, DIAG_BAD_ARGUMENT,
                         str_format(e->b->arena, "%s of the result is in no operand", name));
     }
-    return e->result.n <= MAX_RANK || fail(e, DIAG_LIMIT, "the result has more than 8 axes");
+    return e->result.n <= MAX_RANK || fail(e, DIAG_LIMIT, "the result has more than 16 axes");
 }
 
 static bool fail_text(const Einsum *e, const char *wanted) {
@@ -401,7 +405,7 @@ static bool is_turned(const Einsum *e, uint64_t own_a, uint64_t own_c) {
 }
 
 static Product product_of(const Term *a, const Term *c, uint64_t needed) {
-    enum { MAX_LEAD = MAX_RANK - 2 };
+    enum { MAX_LEAD = 6 };
     Product p = {0};
     uint64_t in_a = set_of(&a->labels), in_c = set_of(&c->labels), both = in_a & in_c;
     for (uint32_t k = 0; k < a->labels.n; k++)
@@ -429,8 +433,8 @@ static Term joined(Einsum *e, Term a, Term c, uint64_t needed) {
     Term result = {.labels = p.lead};
     append(&result.labels, &p.rows);
     append(&result.labels, &p.columns);
-    if (result.labels.n > MAX_RANK || (p.gone.n && p.lead.n + 2 > MAX_RANK)) {
-        build_fail(e->b, DIAG_LIMIT, (BuildPlace){0}, "a product has more than 8 axes");
+    if (result.labels.n > MAX_RANK || (p.gone.n && p.lead.n + 2 >= MAX_RANK)) {
+        build_fail(e->b, DIAG_LIMIT, (BuildPlace){0}, "a product has more than 15 axes");
         return none;
     }
     result.x = p.gone.n ? matrix_product(e, &p, &result.labels, &a, &c)

@@ -28,9 +28,9 @@ static bool check_scores(Builder *b, OpId op, NodeId x, Dtype values) {
 
 static bool check_rank(Builder *b, OpId op, NodeId node, uint32_t arg) {
     uint32_t rank = build_shape_of(b, node)->rank;
-    if (rank >= 2 && rank < MAX_RANK) return true;
+    if (rank >= 2 && rank < MAX_GIVEN_RANK) return true;
     build_fail(b, rank < 2 ? DIAG_SHAPE_MISMATCH : DIAG_LIMIT, (BuildPlace){.arg = arg},
-               "`%s` takes ranks of 2 to %d, not %u", op_info(op)->name, MAX_RANK - 1, rank)
+               "`%s` takes ranks of 2 to %d, not %u", op_info(op)->name, MAX_GIVEN_RANK - 1, rank)
         ->help = rank < 2 ? "Reshape it to a matrix." : "Reshape leading axes to one.";
     return false;
 }

@@ -372,8 +372,8 @@ static bool is_supported(Finder *f) {
         return fail(f, "Cast the values, or the scores to f32.",
                     str_format(f->arena, "scores of %s do not go with values of %s",
                                dtype_name(scores), dtype_name(values->dtype)));
-    if (matmul->shape.rank == MAX_RANK)
-        return fail(f, "Reshape leading axes to one.", "the product has a rank of 8");
+    if (matmul->shape.rank >= MAX_GIVEN_RANK)
+        return fail(f, "Reshape leading axes to one.", "the product has a rank of 8 or more");
     return true;
 }
 

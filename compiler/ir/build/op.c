@@ -405,6 +405,11 @@ NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Preci
         return matmul_mismatch(b, left->node, right->node, "contracted extents");
     if (!matmul_shape(b->dims, &a, &c, &node.shape))
         return matmul_mismatch(b, left->node, right->node, "leading axes");
+    if (node.shape.rank == MAX_RANK) { /* a kernel has its axes and the contracted one */
+        build_fail(b, DIAG_LIMIT, (BuildPlace){0},
+                   "a matmul of rank %d, but at most %d is supported", MAX_RANK, MAX_RANK - 1);
+        return NODE_NONE;
+    }
     NodeId id = build_checked_node(b, node);
     return id == NODE_NONE ? id : drop_vector_axes(b, id, left_rank == 1, right_rank == 1);
 }

@@ -105,7 +105,7 @@ NodeId with_axis(Call *c, NodeId x, uint32_t axis) {
     if (x == NODE_NONE) return x;
     Shape from = *shape_of(c, x), to = {.rank = from.rank + 1};
     if (to.rank > MAX_RANK) {
-        onnx_fail(c, DIAG_LIMIT, "it needs a tensor of more than 8 axes");
+        onnx_fail(c, DIAG_LIMIT, "it needs a tensor of more than 16 axes");
         return NODE_NONE;
     }
     for (uint32_t k = 0; k < to.rank; k++)

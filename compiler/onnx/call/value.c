@@ -175,7 +175,7 @@ NodeId tensor_node(Call *c, const char *name, const OnnxTensor *tensor) {
         onnx_fail(c, DIAG_SYNTAX, "tensor `%s` cannot be read: %s", name, why);
         return NODE_NONE;
     }
-    if (tensor->dims.n > MAX_RANK) {
+    if (tensor->dims.n > MAX_GIVEN_RANK) {
         onnx_fail(c, DIAG_LIMIT, "tensor `%s` has more than 8 axes", name);
         return NODE_NONE;
     }

@@ -16,7 +16,7 @@ bool onnx_constant(Call *c) {
 static bool shape_argument(Call *c, uint32_t i, IntList *list) {
     if (!list_argument(c, "shape", i, list)) return false;
     if (list->n <= MAX_RANK) return true;
-    return onnx_fail(c, DIAG_LIMIT, "its result has more than 8 axes");
+    return onnx_fail(c, DIAG_LIMIT, "its result has more than 16 axes");
 }
 
 bool onnx_constant_of_shape(Call *c) {
@@ -120,7 +120,7 @@ bool onnx_unsqueeze(Call *c) {
     if (x == NODE_NONE || !list_argument(c, "axes", 1, &list)) return false;
     Shape from = *shape_of(c, x), to = {.rank = from.rank + list.n};
     if (list.n > MAX_RANK || to.rank > MAX_RANK)
-        return onnx_fail(c, DIAG_LIMIT, "its result has more than 8 axes");
+        return onnx_fail(c, DIAG_LIMIT, "its result has more than 16 axes");
     if (!axes_argument(c, "axes", 1, to.rank, &axes, &is_given)) return false;
     for (uint32_t k = 0, next = 0; k < to.rank; k++)
         to.dims[k] = axes >> k & 1 || next == from.rank ? number(c, 1) : from.dims[next++];
@@ -443,7 +443,7 @@ bool onnx_one_hot(Call *c) {
     x = indices_of(c, 0, n);
     if (x == NODE_NONE || values == NODE_NONE) return false;
     Shape from = *shape_of(c, x), to = {.rank = from.rank + 1}, one;
-    if (to.rank > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "its result has more than 8 axes");
+    if (to.rank > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "its result has more than 16 axes");
     if (!axis_of(c, attr_int(c, "axis", -1), to.rank, &axis)) return false;
     for (uint32_t k = 0; k < to.rank; k++) to.dims[k] = k == axis ? n : from.dims[k - (k > axis)];
     one = to;

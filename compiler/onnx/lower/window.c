@@ -66,7 +66,7 @@ static bool window_pads(Call *c, Window *w) {
 
 static bool check_window_rank(Call *c, NodeId x) {
     uint32_t rank = shape_of(c, x)->rank;
-    return (rank >= 3 && 2 * rank - 2 <= MAX_RANK) ||
+    return (rank >= 3 && rank <= 5) ||
            onnx_fail(c, DIAG_LIMIT, "windows need 1 to 3 spatial axes, not %d", (int)rank - 2);
 }
 
@@ -275,7 +275,7 @@ bool onnx_lrn(Call *c) {
     int64_t size = attr_int(c, "size", 0);
     if (x == NODE_NONE) return false;
     if (size < 1 || size > INT32_MAX || shape_of(c, x)->rank < 2 ||
-        shape_of(c, x)->rank >= MAX_RANK)
+        shape_of(c, x)->rank >= MAX_GIVEN_RANK)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "it needs a size, and a tensor of 2 to 7 axes");
     Operand zero = operand_float(0);
     Windowing w = build_windowing(c->im->b, op2(c, OP_MUL, x, x));
