@@ -211,11 +211,45 @@ def adaptive_avg_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2),
 # Means of parts of the last three axes of x: [B, C, D, H, W].
 def adaptive_avg_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), false)
 
-# Maxima of `output_size` parts of the last axis of x: [B, C, W].
-def adaptive_max_pool1d(x, output_size) = adaptive_pool(x, each(output_size, 1), true)
+# The maxima of `o` parts of one axis of x, and their places: `places` are those of x, and `width` lies between
+# neighbours along the axis. Of several maxima the first counts.
+def adaptive_max_axis(x, places, axis, o, width) {
+  n = dim(x, axis)
+  ys, indices = loop i in 0:o {
+    begin = i * n / o
+    low = [0] * axis + [begin] + [0] * (rank(x) - axis - 1)
+    shape = x.shape[:axis] + [((i + 1) * n + o - 1) / o - begin] + x.shape[axis + 1:]
+    part = slice(x, begin=low, shape=shape)
+    at = iota(shape, axis=axis)
+    is_it = at == unsqueeze(argmax(part, axis=axis), axis)
+    place = slice(places, begin=low, shape=shape) + (at + begin) * width
+    return max(part, axis=axis, keep=true), sum(where(is_it, place, 0), axis=axis, keep=true)
+  }
+  return concat(ys, axis=axis), concat(indices, axis=axis)
+}
 
-# Maxima of parts of the last two axes of x: [B, C, H, W].
-def adaptive_max_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2), true)
+# The maxima of parts of the last axes of x, and their places in the image, counted row by row (i32). The last axis comes
+# first, so that of several maxima the first one counts.
+def adaptive_max_places(x, o) {
+  none_yet = expand(const(0, i32), x.shape)
+  y, places, _ = loop i in len(o)-1:-1:-1 with y = x, places = none_yet, width = 1 {
+    axis = rank(x) - len(o) + i
+    z, index = adaptive_max_axis(y, places, axis, o[i], width)
+    return z, index, width * dim(x, axis)
+  }
+  return y, places
+}
 
-# Maxima of parts of the last three axes of x: [B, C, D, H, W].
-def adaptive_max_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), true)
+# The maxima of parts, or with `return_indices` also their places.
+def adaptive_max_pool(x, o, return_indices) {
+  return adaptive_max_places(x, o) if return_indices else adaptive_pool(x, o, true)
+}
+
+# Maxima of `output_size` parts of the last axis of x: [B, C, W]. `return_indices` as for `max_pool1d`.
+def adaptive_max_pool1d(x, output_size, return_indices=false) = adaptive_max_pool(x, each(output_size, 1), return_indices)
+
+# Maxima of parts of the last two axes of x: [B, C, H, W]. `return_indices` as for `max_pool1d`.
+def adaptive_max_pool2d(x, output_size, return_indices=false) = adaptive_max_pool(x, each(output_size, 2), return_indices)
+
+# Maxima of parts of the last three axes of x: [B, C, D, H, W]. `return_indices` as for `max_pool1d`.
+def adaptive_max_pool3d(x, output_size, return_indices=false) = adaptive_max_pool(x, each(output_size, 3), return_indices)

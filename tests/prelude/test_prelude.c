@@ -152,6 +152,8 @@ static const Case cases[] = {
      "axis=2)"},
     {"x: f32[1, 2, 4, 5]", "f32[1, 2, 2]", "adaptive_max_pool2d(x, 2)[:, :, 1]",
      "stack([max(x[:, :, 2:, :3], axis=[2, 3]), max(x[:, :, 2:, 2:], axis=[2, 3])], axis=2)"},
+    {"x: f32[2, 2, 4, 5]", "i32[2, 2, 2, 2]", "adaptive_max_pool2d(x, 2, return_indices=true)[1]",
+     "max_pool2d(x, [2, 3], stride=2, return_indices=true)[1]"},
     {"x: f32[1, 2, 4, 6, 2]", "f32[1, 2, 2, 3, 1]", "adaptive_avg_pool3d(x, [2, 3, 1])",
      "avg_pool3d(x, 2)"},
     {"x: f32[1, 1, 3]", "f32[1, 1, 6]", "interpolate(x, 2, mode=\"linear\")",

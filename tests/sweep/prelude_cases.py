@@ -12,7 +12,8 @@ from op_cases import all_axes, arrays, greatest_of, least_of, order_of, product_
 
 CASES = {}
 PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even", "adaptive_axis", "adaptive_uneven",
-         "adaptive_pool", "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
+         "adaptive_pool", "adaptive_max_axis", "adaptive_max_places", "adaptive_max_pool",
+         "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
          "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "attention_scores", "attention_heads",
          "attention_groups", "pick_largest", "is_among", "reduced", "count", "scan_join", "scan_may_join",
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
@@ -216,6 +217,11 @@ def adaptive_pool(d, name):
     shape = (d.int(1, 2), d.int(1, 3), *(d.int(1, 9) for _ in range(rank)))
     size = [d.int(1, n) for n in shape[2:]]
     x = d.floats(dtype, shape)
+    if "max" in name and d.flag():
+        x = distinct_numbers(d, dtype, shape)
+        wanted = getattr(F, name)(*wide(x), size, return_indices=True)
+        text = call(name, "x", maybe_one(d, size), return_indices=True)
+        return Case(text, {"x": (dtype, x)}, list(zip([dtype, "i32"], [w.numpy() for w in wanted])))
     wanted = getattr(F, name)(*wide(x), size)
     wanted = (wanted[0] if isinstance(wanted, tuple) else wanted).numpy()
     text = call(name, "x", maybe_one(d, size))
