@@ -92,9 +92,9 @@ uint32_t sched_n_strided(const Scheduler *s) {
     return map_work(s, sched_cpu(s, TEMPLATE_CPU_MAP).lanes).n_strided;
 }
 
-/* Vectors of a step. A function is a chain of operations of which each waits for the one before.
- * A core looks ahead by about four such chains; vectors of one step are computed side by side. */
-static uint32_t cpu_unroll(const Scheduler *s, uint32_t lanes) {
+/* A function is a chain of operations of which each waits for the one before. A core looks ahead by
+ * about four such chains; vectors of one step are computed side by side. */
+uint32_t sched_cpu_unroll(const Scheduler *s, uint32_t lanes) {
     MapWork work = map_work(s, lanes);
     if (lanes < 2 || work.n_strided || work.prims < SCHED_CPU_MAP_UNROLL_PRIMS) return 1;
     bool is_long = work.long_prims > work.prims / 2;
@@ -148,7 +148,7 @@ static void propose_cpu(Scheduler *s, Access access) {
     Sched sched = sched_cpu(s, TEMPLATE_CPU_MAP);
     sched.cpu_map.chunk_elems =
         sched_n_strided(s) > 0 ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
-    if (s->lane_axis != NO_AXIS) sched.unroll = cpu_unroll(s, sched.lanes);
+    if (s->lane_axis != NO_AXIS) sched.unroll = sched_cpu_unroll(s, sched.lanes);
     Variant variant = {.sched = sched, .grid = sched_cpu_grid(s, sched.cpu_map.chunk_elems)};
     add_short(s, variant);
     sched_add(s, variant);

@@ -48,7 +48,8 @@ static void propose_cpu(Scheduler *s, Access access) {
     if (access == ACCESS_SINGLE) return;
     Sched sched = sched_cpu(s, TEMPLATE_CPU_SCAN);
     if (!rows_are_beside(s, sched.lanes)) sched.lanes = 1;
-    sched_add(s, (Variant){.sched = sched, .grid = sched_cpu_grid(s, sched.lanes)});
+    if (sched.lanes > 1) sched.unroll = sched_cpu_unroll(s, sched.lanes);
+    sched_add(s, (Variant){.sched = sched, .grid = sched_cpu_grid(s, sched.lanes * sched.unroll)});
 }
 
 const TemplateSchedule schedule_cpu_scan = {.propose = propose_cpu};

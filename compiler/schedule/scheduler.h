@@ -105,6 +105,8 @@ void sched_add_unrolled(Scheduler *s, Variant variant);
 
 /* CPU: a schedule whose lanes are a vector of 32-bit elements, or of 64-bit ones. */
 Sched sched_cpu(const Scheduler *s, TemplateId template);
+/* The vectors of a step of a CPU's kernel whose rows or elements lie side by side. */
+uint32_t sched_cpu_unroll(const Scheduler *s, uint32_t lanes);
 /* The accesses of a CPU map whose lanes are neither contiguous nor equal. */
 uint32_t sched_n_strided(const Scheduler *s);
 /* Work units of so many elements of the lane axis. */

@@ -1,5 +1,5 @@
-/* Steps of a CPU's maps: several vectors where elements take long, whose ends are steps of one, and
- * what cost knows of values that only some elements of a step need. */
+/* Steps of a CPU's maps and scans: several vectors where elements take long, whose ends are steps
+ * of one, and what cost knows of values that only some elements of a step need. */
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/plans.h"
@@ -25,6 +25,14 @@ static const Case cases[] = {
     {"graph g(x: f32[9, 75], z: f32[75]) -> (y: f32[9, 75]) {\n"
      "  y = pad(exp(x[:, 1:] * z[1:]), low=[0, 1], high=[0, 0])\n}\n",
      4, 1},
+    /* rows of a scan that lie side by side: whole steps, whole vectors and a rest; and few rows */
+    {"graph g(x: f32[10, 203]) -> (y: f32[10, 203]) {\n"
+     "  y = tanh(exp(sigmoid(cumsum(sigmoid(x), axis=0))))\n}\n",
+     4, 1},
+    {"graph g(x: f32[10, 13]) -> (y: f32[10, 13]) {\n"
+     "  y = exp(sigmoid(cumsum(x, axis=0)))\n}\n",
+     1, 1},
+    {"graph g(x: f32[10, 203]) -> (y: f32[10, 203]) {\n  y = cumsum(x, axis=0) * 2.0\n}\n", 1, 1},
     /* one sigmoid of a row of 32 costs a whole step in a kernel of the others */
     {"graph g(x: f64[16, 32, 8, 32]) -> (y: f64[16, 32, 8, 32], a: f64[16, 32, 8, 1]) {\n"
      "  y = sigmoid(x)\n  a = sigmoid(abs(y[:, :, :, 0:1]))\n}\n",

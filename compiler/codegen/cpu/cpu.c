@@ -188,6 +188,14 @@ CpuArray *cpu_chains_new(Lower *lower, const Stage *stage, CpuOrder order, int64
     return chains;
 }
 
+CpuSpan cpu_whole_steps(Lower *lower, CpuSpan span, uint32_t lanes, CpuStep *step, void *user) {
+    const Codegen *k = lower->k;
+    Val rest = cpu_modulo(lower, span.n, lanes);
+    Val n_full = k_sub(k, span.n, rest);
+    cpu_each_step(lower, span.begin, n_full, lanes, true, step, user);
+    return (CpuSpan){k_add(k, span.begin, n_full), rest};
+}
+
 CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point) {
     const Kernel *kernel = lower->kernel;
     const Codegen *k = lower->k;

@@ -74,6 +74,8 @@ CpuArray *cpu_chains_new(Lower *lower, const Stage *stage, CpuOrder order, int64
 typedef struct CpuSpan {
     Val begin, n;
 } CpuSpan;
+/* Steps of `lanes` elements while the span has so many; returns the rest. */
+CpuSpan cpu_whole_steps(Lower *lower, CpuSpan span, uint32_t lanes, CpuStep *step, void *user);
 /* The reduced elements of a unit: all, or for partial results those of the point's segment. */
 CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point);
 /* A unit that is a part of the lane axis, of `n_elems` or fewer: sets the axes outside the lane

@@ -99,15 +99,11 @@ static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
 /* Steps of `unroll` vectors while there are so many, then steps of one. */
 static void map_steps(Map *map, CpuSpan span, bool is_whole) {
     Lower *lower = map->point.lower;
-    const Codegen *k = lower->k;
     uint32_t unroll = lower->variant->sched.unroll;
     if (unroll > 1) {
         Map wide = *map;
         wide.lanes *= unroll;
-        Val rest = cpu_modulo(lower, span.n, wide.lanes);
-        Val n_full = k_sub(k, span.n, rest);
-        cpu_each_step(lower, span.begin, n_full, wide.lanes, true, map_step, &wide);
-        span = (CpuSpan){k_add(k, span.begin, n_full), rest};
+        span = cpu_whole_steps(lower, span, wide.lanes, map_step, &wide);
     }
     cpu_each_step(lower, span.begin, span.n, map->lanes, is_whole, map_step, map);
 }

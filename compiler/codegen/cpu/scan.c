@@ -1,5 +1,5 @@
-/* CPU scans. A unit is a vector of neighbouring rows, which lie side by side along the lane axis,
- * or one row. See template.h. */
+/* CPU scans. A unit is a step of neighbouring rows, which lie side by side along the lane axis, or
+ * one row. A step has a vector, or several of rows whose elements take long. See template.h. */
 #include "codegen/cpu/cpu.h"
 #include "codegen/scalar/scan.h"
 
@@ -34,10 +34,16 @@ static void scan_step(void *user, Val at, Val mask) {
 }
 
 static void scan_unit(Lower *lower, Scan *scan, Val unit) {
+    const Sched *sched = &lower->variant->sched;
     DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
-    CpuSpan span = cpu_lane_span(lower, unit, lower->variant->sched.lanes, &scan->point);
-    cpu_each_step(lower, span.begin, span.n, scan->lanes,
-                  cpu_is_multiple(lower, extent, scan->lanes), scan_step, scan);
+    CpuSpan span = cpu_lane_span(lower, unit, sched->lanes * sched->unroll, &scan->point);
+    bool is_whole = cpu_is_multiple(lower, extent, scan->lanes);
+    if (sched->unroll > 1) {
+        Scan wide = *scan;
+        wide.lanes *= sched->unroll;
+        span = cpu_whole_steps(lower, span, wide.lanes, scan_step, &wide);
+    }
+    cpu_each_step(lower, span.begin, span.n, scan->lanes, is_whole, scan_step, scan);
 }
 
 void emit_cpu_scan(Lower *lower) {
