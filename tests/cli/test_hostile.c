@@ -1,7 +1,7 @@
 /* The program on sources of 64 KiB that are made to take long: each compiles to PTX, fused and
  * unfused, and to an object, or is refused by a limit, within bounds of time and memory. Times are
- * CPU seconds of the child, and the test allows twice the documented time, because a loaded machine
- * counts more of them. */
+ * CPU seconds of the child. PTX may take twice the documented time, because a loaded machine counts
+ * more; objects take at most half of theirs on a quiet one. */
 #include "lib/command.h"
 
 #include <criterion/criterion.h>
@@ -17,9 +17,8 @@ TestSuite(hostile, .init = command_set_up, .fini = command_tear_down, .timeout =
 enum {
     SOURCE_BYTES = 1 << 16,
     MOST_SECONDS = 4,
-    MOST_OBJECT_SECONDS = 40,
+    MOST_OBJECT_SECONDS = 20,
     MOST_KIB = 512 << 10,
-    MOST_OBJECT_KIB = 1 << 20,
     LONG_BYTES = 1 << 20
 };
 
@@ -103,7 +102,7 @@ static void write_kind(const Kind *kind, int n) {
 
 /* Prints the entry of the table, if there is one. */
 static void check_kind(const Kind *kind, const char *words, const char *refused, double most,
-                       long most_kib, bool is_whole) {
+                       bool is_whole) {
     char line[64], id[32];
     write_file("hostile.g", source.text, source.n_bytes);
     snprintf(line, sizeof line, "@hostile.g -o %s", words);
@@ -112,7 +111,7 @@ static void check_kind(const Kind *kind, const char *words, const char *refused,
     cr_expect(*refused ? status == 1 && strstr(run.err, id) : status == 0, "%s, %s: %d, %.400s",
               kind->name, words, status, run.err);
     cr_expect(run.seconds <= most, "%s, %s: %.1f seconds", kind->name, words, run.seconds);
-    cr_expect(run.memory_kib <= most_kib, "%s, %s: %ld KiB", kind->name, words, run.memory_kib);
+    cr_expect(run.memory_kib <= MOST_KIB, "%s, %s: %ld KiB", kind->name, words, run.memory_kib);
     if (!is_whole) return;
     printf(" %6.2f s %4ld MiB %s", run.seconds, run.memory_kib >> 10, *refused ? "*" : " ");
     fflush(stdout); /* before a child has a copy */
@@ -128,9 +127,9 @@ Test(hostile, every_kind_of_source_keeps_the_contract, .timeout = 1800) {
         if (is_whole) printf("%-24s", kind->name);
         fflush(stdout); /* before a child has a copy */
         write_kind(kind, 0);
-        check_kind(kind, "@a.ptx", kind->fused, MOST_SECONDS, MOST_KIB, is_whole);
-        check_kind(kind, "@a.ptx --no-fuse", kind->unfused, MOST_SECONDS, MOST_KIB, is_whole);
-        check_kind(kind, "@a.o", kind->fused, MOST_OBJECT_SECONDS, MOST_OBJECT_KIB, is_whole);
+        check_kind(kind, "@a.ptx", kind->fused, MOST_SECONDS, is_whole);
+        check_kind(kind, "@a.ptx --no-fuse", kind->unfused, MOST_SECONDS, is_whole);
+        check_kind(kind, "@a.o", kind->fused, MOST_OBJECT_SECONDS, is_whole);
         if (is_whole) printf("\n");
     }
 }
@@ -223,8 +222,12 @@ static double least_seconds(const char *line, double earlier) {
     return run.seconds < earlier ? run.seconds : earlier;
 }
 
-/* The ledger takes three times the compilation, and the test allows four, because a loaded machine
- * counts more. What still takes longer is measured again, and the least times count. */
+/* The ledger takes three times the compilation, or a few tenths of a second. What takes longer is
+ * measured again, because a loaded machine counts more, and the least times count. */
+static bool is_little_longer(double explained, double seconds) {
+    return explained <= 3 * seconds || explained <= 0.2;
+}
+
 Test(hostile, explain_takes_little_longer_than_the_compilation) {
     static const char *const names[] = {"softmaxes",      "convolutions", "several kinds",
                                         "dynamic slices", "expansions",   "sums of asin",
@@ -233,11 +236,11 @@ Test(hostile, explain_takes_little_longer_than_the_compilation) {
         write_kind(kind_of(names[i]), i < 5 ? 1000 : 0);
         cr_assert_eq(compile(names[i], ""), 0, "%s", run.err);
         double seconds = run.seconds, explained = INFINITY;
-        for (int k = 0; k < 3 && !(explained <= 4 * seconds); k++) {
+        for (int k = 0; k < 3 && !is_little_longer(explained, seconds); k++) {
             if (k) seconds = least_seconds("@hostile.g -o @a.ptx", seconds);
             explained = least_seconds("@hostile.g -o @a.ptx --explain", explained);
         }
-        cr_expect(explained <= 4 * seconds, "%s: %.2f and %.2f seconds", names[i], seconds,
-                  explained);
+        cr_expect(is_little_longer(explained, seconds), "%s: %.2f and %.2f seconds", names[i],
+                  seconds, explained);
     }
 }
