@@ -21,7 +21,8 @@
 
 enum {
     MAX_BODY_TERMS = 4,
-    MAX_TERMS = 64 /* terms of a condition: one per argument, and those of each body */
+    MAX_TERMS = 64, /* terms of a condition: one per argument, and those of each body */
+    BLOCK = 64      /* launches that are passed over at once */
 };
 
 /* Candidates. */
@@ -30,6 +31,7 @@ typedef struct Searching {
     Composer *c;
     uint32_t *follows;   /* per launch, by number from 1: the last launch before it that stores a
                           * buffer that it reads; 0: none */
+    uint32_t *least;     /* per block: the least `follows` of its launches */
     uint32_t *stored_by; /* per buffer: the last launch that stores it, by number from 1; 0: none */
     uint32_t launch;     /* the launch whose stores are noted, by number from 1 */
 } Searching;
@@ -71,6 +73,8 @@ static void find_order(Searching *s) {
             uint32_t last = last_before(s, &own[k]);
             if (last > s->follows[i]) s->follows[i] = last;
         }
+        if (i % BLOCK == 0 || s->follows[i] < s->least[i / BLOCK])
+            s->least[i / BLOCK] = s->follows[i];
         for (uint32_t k = 0; k < launch->n; k++) kernel_each_store(&own[k], note_store, s);
     }
 }
@@ -98,7 +102,8 @@ static void find_candidates(const Searching *s, uint32_t first, Candidates *foun
     found->n = 0;
     add_candidate(plan, found, first);
     for (uint32_t i = first + 1; i < plan->launches.n && found->n <= LAUNCH_PARALLEL_TRIES; i++) {
-        if (s->follows[i] > first) continue;
+        if (i % BLOCK == 0 && s->least[i / BLOCK] > first) i += BLOCK - 1;
+        if (i >= plan->launches.n || s->follows[i] > first) continue;
         const Kernel *own = launch_kernel(plan, &plan->launches.data[i], 0);
         if (own->is_init == kernel->is_init && kernel_factor(own) == kernel_factor(kernel))
             add_candidate(plan, found, i);
@@ -382,6 +387,7 @@ static void propose(Composer *c) {
     ArenaMark mark = arena_mark(c->scratch);
     Searching s = {.c = c,
                    .follows = arena_array(c->scratch, uint32_t, c->plan->launches.n),
+                   .least = arena_array(c->scratch, uint32_t, c->plan->launches.n / BLOCK + 1),
                    .stored_by = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
     Candidates candidates;
     memset(&c->plan->unjoined, 0, sizeof c->plan->unjoined);
