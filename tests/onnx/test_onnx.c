@@ -404,33 +404,6 @@ Test(onnx, an_einsum_is_a_matrix_product) {
     expect(text, "y: f32[B, 4, 5]");
 }
 
-/* The source of a convolution with these biases and the batch norm behind it. */
-static const char *normalized(const float *biases) {
-    static const char *const image[] = {"B", "2", "9"}, *const taps[] = {"2", "2", "3"};
-    static const char *const channels[] = {"2"};
-    OnnxWriter w = onnx_writer(arena);
-    onnx_write_input(&w, "x", FLOAT, 3, image);
-    onnx_write_input(&w, "w", FLOAT, 3, taps);
-    onnx_write_input(&w, "scale", FLOAT, 1, channels);
-    onnx_write_input(&w, "shift", FLOAT, 1, channels);
-    onnx_write_input(&w, "mean", FLOAT, 1, channels);
-    onnx_write_input(&w, "var", FLOAT, 1, channels);
-    onnx_write_floats(&w, "bias", 2, biases);
-    onnx_write_node(&w, "Conv", "x w bias", "c", NULL);
-    onnx_write_node(&w, "BatchNormalization", "c scale shift mean var", "y", NULL);
-    onnx_write_output(&w, "y", FLOAT);
-    return source_of(&w, 16);
-}
-
-/* As the prelude has them: a batch norm is a scale that params alone determine, and a shift. */
-Test(onnx, biases_of_zero_are_none_and_batch_norms_are_those_of_the_language) {
-    const char *none = normalized((float[]){0, 0}), *some = normalized((float[]){0, 1});
-    expect(some, ", bias)");
-    cr_expect_null(strstr(none, "bias"), "%s", none);
-    expect(none, "rsqrt(");
-    cr_expect_null(strstr(none, "div("), "%s", none);
-}
-
 /* ONNX's numbers of dtypes. */
 enum { UINT8 = 2, INT8 = 3 };
 

@@ -1,7 +1,6 @@
 /* Classical machine learning in: support vector machines and codes. That results are right is for
  * test_nodes.c. */
-#include "onnx/onnx_bytes.h"
-#include "onnx/import.h"
+#include "onnx/onnx_source.h"
 
 #include <criterion/criterion.h>
 
@@ -15,19 +14,7 @@ typedef struct Machine {
     const char *kernel;
 } Machine;
 
-/* The diagnostics of a classifier of x: f32[batch, 6], or the source that it becomes. */
-static const char *imported(Arena *arena, const OnnxWriter *w) {
-    Diags diags = {.arena = arena};
-    Text text = {.arena = arena}, model = onnx_write_model(w, 18);
-    OnnxSource source = {.name = "m.onnx", .file = {(const uint8_t *)model.data, model.n_bytes}};
-    OnnxImport *made = onnx_import(arena, strtab_new(arena), &diags, &source, "m.safetensors");
-    if (made)
-        module_print(made->module, &text);
-    else
-        diag_print(&diags, &text);
-    return text_str(&text);
-}
-
+/* The source of a classifier of x: f32[batch, 6], or its diagnostics. */
 static const char *classifier(Arena *arena, Machine m) {
     static const char *const dims[] = {"batch", "6"};
     OnnxWriter w = onnx_writer(arena);
@@ -44,7 +31,7 @@ static const char *classifier(Arena *arena, Machine m) {
     onnx_write_node(&w, "SVMClassifier", "x", "label score", &attrs);
     onnx_write_output(&w, "label", INT64);
     onnx_write_output(&w, "score", FLOAT);
-    return imported(arena, &w);
+    return onnx_source_of(arena, &w, 18);
 }
 
 Test(onnx_ml, classes_of_a_machine_are_votes) {
@@ -82,7 +69,7 @@ Test(onnx_ml, codes_need_numbers) {
         onnx_attr_floats(&attrs, "values_floats", n_values, numbers);
         onnx_write_node(&w, "LabelEncoder", "x", "y", &attrs);
         onnx_write_output(&w, "y", FLOAT);
-        const char *text = imported(arena, &w);
+        const char *text = onnx_source_of(arena, &w, 18);
         const char *part = n_values == 1   ? "it has 2 keys and 1 values"
                            : n_values == 2 ? "y = where("
                                            : "it needs numbers below 2^53 as keys and as values";
