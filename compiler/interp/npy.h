@@ -10,11 +10,13 @@
 #include "base/str.h"
 #include "interp/tensor.h"
 
+enum { NPY_MAX_RANK = 8 }; /* that of inputs, params and outputs */
+
 typedef struct NpyArray {
     Dtype dtype;
     DtypeSet dtypes; /* of a file that was read: `dtype`, and those with the same description */
     uint32_t rank;
-    int64_t dims[TENSOR_MAX_RANK];
+    int64_t dims[NPY_MAX_RANK];
     const uint8_t *bytes; /* row-major elements */
     size_t n_bytes;
 } NpyArray;

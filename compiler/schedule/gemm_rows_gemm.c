@@ -188,18 +188,24 @@ static bool has_shared(const Target *target, const WgmmaLaunch *w, const Sched *
     return n * own <= target->block_shared_bytes + RESERVED_SHARED_BYTES;
 }
 
+/* Whether consumers that are alone in `n` blocks of a multiprocessor have the registers: those of
+ * their sums, their scores and the weights, and before, for ptxas, those of one instruction. */
+static bool has_registers(const WgmmaLaunch *w, uint32_t n) {
+    OnlineRegisters registers = online_registers(n, 1, ONLINE_COPYING_REGISTERS);
+    uint32_t of_sums = w->columns / 2, of_scores = w->width / 2;
+    uint32_t of_one = (of_sums > of_scores ? of_sums : of_scores) + ONLINE_INSTRUCTION_REGISTERS;
+    uint32_t all = of_sums + of_scores + w->width / 4 + SCHED_ONLINE_WGMMA_REGISTERS;
+    return all <= registers.consumer && of_one <= registers.at_first;
+}
+
 /* Blocks of a multiprocessor. The weights of one consumer's scores keep tensor cores and memory
- * waiting, so there are several blocks of it, if it multiplies scores and the registers suffice:
- * those of its sums, its scores and their weights. */
+ * waiting, so there are several blocks of it, if it multiplies scores and there is room. */
 static uint32_t n_resident(const Target *target, const WgmmaLaunch *w, const Sched *last) {
-    uint32_t registers = w->columns / 2 + w->width * 3 / 4 + SCHED_ONLINE_WGMMA_REGISTERS;
     bool has_several = w->has_scores && w->has_maps && w->rows <= WGMMA_ROWS;
     uint32_t n = has_several ? SCHED_ONLINE_WGMMA_BLOCKS : 1;
     Sched least = *last;
     least.gemm.stages = 1;
-    while (n > 1 && (online_registers(n, 1, ONLINE_COPYING_REGISTERS).consumer < registers ||
-                     !has_shared(target, w, &least, n)))
-        n--;
+    while (n > 1 && !(has_registers(w, n) && has_shared(target, w, &least, n))) n--;
     return n;
 }
 

@@ -38,7 +38,9 @@ enum {
     /* Registers of a thread of the producer, at least: if it copies and looks at values, or if it
      * computes tiles. */
     ONLINE_COPYING_REGISTERS = 32,
-    ONLINE_COMPUTING_REGISTERS = 72
+    ONLINE_COMPUTING_REGISTERS = 72,
+    /* Of a thread, beside the accumulators, in a kernel with one wgmma instruction. */
+    ONLINE_INSTRUCTION_REGISTERS = 30
 };
 
 static inline uint32_t gemm_rows_gemm_left_bytes(const Sched *scores) {
@@ -65,6 +67,7 @@ static inline uint32_t online_mma_shared_bytes(const Sched *scores, const Sched 
 /* Registers of a thread, if a multiprocessor has `n_blocks` blocks of `n` consumers and a producer:
  * its threads have at least `least`, and what consumers cannot share. */
 typedef struct OnlineRegisters {
+    uint32_t at_first; /* of every thread, until the consumers take theirs */
     uint32_t consumer, producer;
 } OnlineRegisters;
 
@@ -73,7 +76,7 @@ static inline OnlineRegisters online_registers(uint32_t n_blocks, uint32_t n, ui
     at_first -= at_first % REGISTER_STEP;
     uint32_t consumer = ((n + 1) * at_first - least) / n;
     consumer -= consumer % REGISTER_STEP;
-    return (OnlineRegisters){consumer, (n + 1) * at_first - n * consumer};
+    return (OnlineRegisters){at_first, consumer, (n + 1) * at_first - n * consumer};
 }
 
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,
