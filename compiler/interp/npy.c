@@ -112,8 +112,7 @@ static bool read_shape(Header *h) {
     NpyArray *array = h->array;
     if (!take(h, '(')) return fail(h, "its shape is no tuple");
     while (!take(h, ')')) {
-        if (array->rank == NPY_MAX_RANK)
-            return fail(h, "it has more than %d axes", NPY_MAX_RANK);
+        if (array->rank == NPY_MAX_RANK) return fail(h, "it has more than %d axes", NPY_MAX_RANK);
         if (!take_extent(h, &array->dims[array->rank]))
             return fail(h, "an extent of its shape is no number");
         array->rank++;

@@ -5,17 +5,23 @@
 
 #include <criterion/criterion.h>
 
-/* The number of launches of the mode in a program for queries [m, k] and values [n, c]. */
-static uint32_t n_joined(Arena *arena, TargetId target, const char *dtype, int m, int n, int k,
-                         int c) {
+/* The plan of a program for queries [m, k] and values [n, c]. */
+static const Plan *plan_of(Arena *arena, TargetId target, const char *dtype, int m, int n, int k,
+                           int c) {
     const char *source =
         str_format(arena,
                    "graph g(q: %s[2, %d, %d], k: %s[2, %d, %d], v: %s[2, %d, %d]) -> (y: %s[2, %d, "
                    "%d]) {\n  y = attention(q, k, v, is_causal=true)\n}\n",
                    dtype, m, k, dtype, n, k, dtype, n, c, dtype, m, c);
-    const Plan *plan = plans_price(arena, plans_parse(arena, source), 0, false, target,
-                                   card_of_target(target_get(target)), NULL)
-                           .plan;
+    return plans_price(arena, plans_parse(arena, source), 0, false, target,
+                       card_of_target(target_get(target)), NULL)
+        .plan;
+}
+
+/* The number of launches of the mode in it. */
+static uint32_t n_joined(Arena *arena, TargetId target, const char *dtype, int m, int n, int k,
+                         int c) {
+    const Plan *plan = plan_of(arena, target, dtype, m, n, k, c);
     uint32_t count = 0;
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
@@ -37,6 +43,22 @@ Test(gemm_online, by_wgmma_keys_and_values_have_up_to_256_columns) {
                          1u, "keys of %d, values of %d", widths[i], widths[j]);
     cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4096, 264, 64), 0u);
     cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4095, 64, 64), 1u, "an odd number");
+    arena_free(arena);
+}
+
+/* Blocks of a multiprocessor, of few rows: every thread begins with an equal part of its registers,
+ * of which one instruction takes half the columns of its result. */
+Test(gemm_online, blocks_share_registers_if_an_instruction_has_enough) {
+    static const int columns[] = {128, 192, 200, 232}, n_blocks[] = {2, 2, 1, 1};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        const Plan *plan = plan_of(arena, TARGET_SM_90A, "bf16", 14, 9, 48, columns[i]);
+        uint32_t found = 0;
+        for (uint32_t k = 0; k < plan->kernels.n; k++)
+            if (form_info(plan->kernels.data[k].form)->weighs)
+                found = plan->kernels.data[k].variants[0].sched.min_blocks;
+        cr_expect_eq(found, (uint32_t)n_blocks[i], "%d columns: %u", columns[i], found);
+    }
     arena_free(arena);
 }
 
