@@ -2,7 +2,8 @@
  *
  * A consumer multiplies its 64 rows with every tile of columns. From shared memory, tensor cores
  * would read them each time. A consumer with enough registers keeps its rows there: the tile in
- * shared memory is then free for the block's next rows at once. */
+ * shared memory is then free for the block's next rows at once. A bias that is loaded for each
+ * score needs the registers for loads on their way. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
 static uint32_t n_steps(const WgmmaRows *s) {
@@ -11,7 +12,7 @@ static uint32_t n_steps(const WgmmaRows *s) {
 
 bool wgmma_rows_can_keep_left(const WgmmaRows *s, uint32_t registers) {
     uint32_t of_products = s->n_sums + s->width / 2 + 2 * s->n_pairs;
-    return s->has_scores && s->overlaps && !s->left.is_mn_major &&
+    return s->has_scores && s->overlaps && !s->may_hide && !s->left.is_mn_major &&
            n_steps(s) <= WGMMA_ROWS_MOST_STEPS &&
            of_products + n_steps(s) * WGMMA_ROWS_STEP_REGISTERS + WGMMA_ROWS_OTHER_REGISTERS <=
                registers;
