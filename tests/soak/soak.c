@@ -44,15 +44,17 @@
 
 enum { DEFAULT_SHAPES = 500 };
 
-/* The watchdog. What is written by a signal handler has to lie ready. */
+/* The watchdog. What is written by a signal handler has to lie ready; a program that is being
+ * verified has standard error for its own messages. */
 static char watched[256];
+static int messages = STDERR_FILENO;
 
 static void on_signal(int number) {
     static const char late[] = "soak: does not finish: ", broken[] = "soak: crashed in ";
-    ssize_t n = number == SIGALRM ? write(STDERR_FILENO, late, sizeof late - 1)
-                                  : write(STDERR_FILENO, broken, sizeof broken - 1);
-    if (n > 0) n = write(STDERR_FILENO, watched, strlen(watched));
-    if (n > 0) n = write(STDERR_FILENO, "\n", 1);
+    ssize_t n = number == SIGALRM ? write(messages, late, sizeof late - 1)
+                                  : write(messages, broken, sizeof broken - 1);
+    if (n > 0) n = write(messages, watched, strlen(watched));
+    if (n > 0) n = write(messages, "\n", 1);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -60,6 +62,8 @@ static void on_signal(int number) {
 static void catch_signals(void) {
     static const int numbers[] = {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     struct sigaction action = {.sa_handler = on_signal};
+    int copy = dup(STDERR_FILENO);
+    if (copy >= 0) messages = copy;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
