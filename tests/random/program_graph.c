@@ -33,9 +33,10 @@ static const char *cut(Arena *arena, const char **at, const char *before, const 
     return str_format(arena, "%.*s", (int)(end - begin), begin);
 }
 
-/* Without blocks, statements have the order of the nodes. */
+/* Without blocks and loops, statements have the order of the nodes. */
 static void add_statements(Program *p, const Graph *graph, const char **names, const char *text) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
+        if (graph_node(graph, id)->op == OP_PARAM) cut(p->arena, &text, "\n  param ", "\n");
         if (graph_is_bound(graph, id)) continue;
         ProgramItem item = {.type = type_of(p->arena, graph, id)};
         item.name = cut(p->arena, &text, "\n  ", " = ");
@@ -51,7 +52,7 @@ Program program_of_graph(Arena *arena, const Graph *graph) {
     Graph loose = *graph;
     Text text = {.arena = arena};
     const char **names = arena_array(arena, const char *, graph->nodes.n);
-    loose.fixed_kernels.n = loose.kernel_of.n = loose.params.n = 0;
+    loose.fixed_kernels.n = loose.kernel_of.n = loose.loops.n = 0;
     graph_print(&loose, &text);
     add_dims(&p, graph->dims);
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
