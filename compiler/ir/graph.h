@@ -10,7 +10,8 @@
 #include "ir/op.h"
 #include "ir/steps.h"
 
-/* Of values that a graph computes, and of those that it shares with its caller. */
+/* MAX_RANK: axes of a value that a graph computes. MAX_GIVEN_RANK: axes of an input, a param or an
+ * output. */
 enum { MAX_RANK = 16, MAX_GIVEN_RANK = 8 };
 enum { MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };
 /* Different extents of a graph's values with symbols, and their terms. */

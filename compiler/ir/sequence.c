@@ -341,7 +341,8 @@ static void give_stored(Making *m, const GraphLoop *own, const GraphLoop *follow
         if (is_kept(m, id)) give(m, id, (KeptUse){.value = c->value_of[id] - 1});
 }
 
-/* Of loop - 1, or (0) of what is in none. `level` loops inside it have run before. */
+/* Makes a subgraph of a step of loop `loop - 1`; of the graph around all loops where `loop` is 0.
+ * `level` loops inside it have run before the subgraph. */
 static void make_sub(Cutter *c, SequenceGraph *sub, uint32_t loop, uint32_t level) {
     const VecU32 *inside = &c->inside[loop];
     const GraphLoop *own = loop ? &c->loops.loops.data[loop - 1] : NULL;
@@ -385,8 +386,8 @@ static void add_loops(Cutter *c) {
     for (uint32_t l = 0; l < n; l++) vec_push(c->arena, &c->sequence->loops, loops[l]);
 }
 
-/* Makes the subgraphs of a loop's step, or (0) of what is in no loop, the last one first. They end
- * before subs[end]; returns where they begin. */
+/* Makes all subgraphs of a step of loop `loop - 1`, or of the graph around all loops (0), the last
+ * subgraph first. The subgraphs end before subs[end]. Returns the place of the first one. */
 static uint32_t make_subs(Cutter *c, SequenceGraph *subs, uint32_t end, uint32_t loop) {
     const VecU32 *inside = &c->inside[loop];
     for (uint32_t level = inside->n + 1; level-- > 0;) {

@@ -1,6 +1,7 @@
 /* Steps of unrolled loops. A loop of a known number of steps is no op of a graph: a graph has the
  * nodes of every step. What it also has is a note of which nodes each step has, so that a print
- * keeps the loop (ir/roll.h). No pass reads the note, and a graph without it means the same.
+ * keeps the loop (ir/print/reroll.h). No pass reads the note, and a graph without it means the
+ * same.
  *
  * Steps of a loop are alike if each has as many nodes, counted before values that are the same
  * became one node and others were dropped. Loops whose steps are not alike have no note. */

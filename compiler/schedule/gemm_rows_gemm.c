@@ -194,7 +194,7 @@ static bool has_registers(const WgmmaLaunch *w, uint32_t n) {
     OnlineRegisters registers = online_registers(n, 1, ONLINE_COPYING_REGISTERS);
     uint32_t of_sums = w->columns / 2, of_scores = w->width / 2;
     uint32_t of_one = (of_sums > of_scores ? of_sums : of_scores) + ONLINE_INSTRUCTION_REGISTERS;
-    uint32_t all = of_sums + of_scores + w->width / 4 + SCHED_ONLINE_WGMMA_REGISTERS;
+    uint32_t all = online_product_registers(w->columns, w->width) + SCHED_ONLINE_WGMMA_REGISTERS;
     return all <= registers.consumer && of_one <= registers.at_first;
 }
 

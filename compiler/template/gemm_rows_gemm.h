@@ -79,6 +79,12 @@ static inline OnlineRegisters online_registers(uint32_t n_blocks, uint32_t n, ui
     return (OnlineRegisters){at_first, consumer, (n + 1) * at_first - n * consumer};
 }
 
+/* Registers of a consumer's thread for its sums, its scores and their weights, if its tiles have
+ * `columns` of the result and `width` of the scores. */
+static inline uint32_t online_product_registers(uint32_t columns, uint32_t width) {
+    return columns / 2 + width / 2 + width / 4;
+}
+
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,
  * then the buffers of results, then two mbarriers of the lhs and five of each stage, then a flag
  * per stage and warp of the producer. */

@@ -429,17 +429,10 @@ Test(cpu_gemm, matmuls_without_elements_compile) {
 }
 
 static bool is_right(const char *source, Text *report) {
-    Pair pair;
-    PairCounts counts = {0};
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.no_weights = true;
     const int64_t extents[DIM_MAX_SYMBOLS] = {33};
-    PairData data = {.fill = FILL_UNIFORM, .seed = 5};
-    bool ok = pair_compile(&pair, source, target_get(TARGET_CPU), report) &&
-              pair_open(&pair, 0, &options, report) && pair_place(&pair, extents, report) &&
-              pair_run(&pair, &data, &counts, report);
-    pair_free(&pair);
-    return ok;
+    return pair_is_right(source, target_get(TARGET_CPU), &options, extents, 5, report);
 }
 
 /* What a launch makes is no operand in it, though of one step of k an element of the product is

@@ -79,17 +79,10 @@ static const char *const in_place[] = {
     "  y = conv2d_nhwc(x, w)\n}\n"};
 
 static bool is_right(const char *program, Text *report) {
-    Pair pair = {0};
-    PairCounts counts = {0};
     const int64_t sizes[DIM_MAX_SYMBOLS] = {2, 3}; /* of dims, where there are some */
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.no_weights = true;
-    PairData data = {.fill = FILL_UNIFORM, .seed = 3};
-    bool ok = pair_compile(&pair, program, target_get(TARGET_CPU), report) &&
-              pair_open(&pair, 0, &options, report) && pair_place(&pair, sizes, report) &&
-              pair_run(&pair, &data, &counts, report);
-    pair_free(&pair);
-    return ok;
+    return pair_is_right(program, target_get(TARGET_CPU), &options, sizes, 3, report);
 }
 
 Test(windows, products_read_images_where_they_are, .timeout = 120) {

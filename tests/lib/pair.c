@@ -237,3 +237,15 @@ bool pair_run(Pair *pair, const PairData *data, PairCounts *counts, Text *report
     arena_free(arena);
     return is_right;
 }
+
+bool pair_is_right(const char *source, const Target *target, const RigOptions *options,
+                   const int64_t *extents, uint64_t seed, Text *report) {
+    Pair pair;
+    PairCounts counts = {0};
+    PairData data = {.fill = FILL_UNIFORM, .seed = seed};
+    bool is_right = pair_compile(&pair, source, target, report) &&
+                    pair_open(&pair, 0, options, report) && pair_place(&pair, extents, report) &&
+                    pair_run(&pair, &data, &counts, report);
+    pair_free(&pair);
+    return is_right;
+}

@@ -56,6 +56,10 @@ typedef struct PairData {
 } PairData;
 
 bool pair_run(Pair *pair, const PairData *data, PairCounts *counts, Text *report);
+/* Compiles the source, loads its first graph and makes one run with contents of FILL_UNIFORM.
+ * `extents`: as of pair_place. */
+bool pair_is_right(const char *source, const Target *target, const RigOptions *options,
+                   const int64_t *extents, uint64_t seed, Text *report);
 
 /* Microseconds of one run on the CPU. */
 typedef struct PairTimes {

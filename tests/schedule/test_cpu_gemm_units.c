@@ -65,17 +65,10 @@ Test(cpu_gemm_units, few_rows_have_units_for_several_threads) {
 }
 
 static bool is_right(const char *source, const Target *target, int32_t n_threads, Text *report) {
-    Pair pair;
-    PairCounts counts = {0};
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.n_threads = n_threads;
     options.program.no_weights = true;
-    PairData data = {.fill = FILL_UNIFORM, .seed = 11};
-    bool ok = pair_compile(&pair, source, target, report) &&
-              pair_open(&pair, 0, &options, report) && pair_place(&pair, NULL, report) &&
-              pair_run(&pair, &data, &counts, report);
-    pair_free(&pair);
-    return ok;
+    return pair_is_right(source, target, &options, NULL, 11, report);
 }
 
 /* Calls of 2, 4 and 6 of 12 units, which lie in two lines of 6, and calls of single units. */

@@ -64,15 +64,9 @@ Test(cpu_map, no_element_is_left_out) {
         if (!compile_target_runs(target)) continue;
         Arena *arena = arena_new(NULL);
         Text report = {.arena = arena};
-        Pair pair;
-        PairCounts counts = {0};
         RigOptions options = RIG_OPTIONS_INIT;
-        PairData data = {.fill = FILL_UNIFORM, .seed = 3};
-        bool ok = pair_compile(&pair, cases[i / 2].source, target, &report) &&
-                  pair_open(&pair, 0, &options, &report) && pair_place(&pair, NULL, &report) &&
-                  pair_run(&pair, &data, &counts, &report);
+        bool ok = pair_is_right(cases[i / 2].source, target, &options, NULL, 3, &report);
         cr_expect(ok, "%s%s", text_str(&report), cases[i / 2].source);
-        pair_free(&pair);
         arena_free(arena);
     }
 }

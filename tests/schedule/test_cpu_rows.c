@@ -66,16 +66,10 @@ Test(cpu_rows, results_are_those_of_joined_lanes) {
         if (!compile_target_runs(target)) continue;
         Arena *arena = arena_new(NULL);
         Text report = {.arena = arena};
-        Pair pair;
         const int64_t dims[] = {3};
-        PairCounts counts = {0};
         RigOptions options = RIG_OPTIONS_INIT;
-        PairData data = {.fill = FILL_UNIFORM, .seed = 3};
-        bool ok = pair_compile(&pair, cases[i / 2].source, target, &report) &&
-                  pair_open(&pair, 0, &options, &report) && pair_place(&pair, dims, &report) &&
-                  pair_run(&pair, &data, &counts, &report);
+        bool ok = pair_is_right(cases[i / 2].source, target, &options, dims, 3, &report);
         cr_expect(ok, "%s%s", text_str(&report), cases[i / 2].source);
-        pair_free(&pair);
         arena_free(arena);
     }
 }

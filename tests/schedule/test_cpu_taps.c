@@ -43,16 +43,9 @@ static const char *source_of(Arena *arena, const Convolution *c, const char *t) 
 }
 
 static bool is_right(const char *source, const Target *target, int32_t n_threads, Text *report) {
-    Pair pair;
-    PairCounts counts = {0};
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.n_threads = n_threads;
-    PairData data = {.fill = FILL_UNIFORM, .seed = 11};
-    bool ok = pair_compile(&pair, source, target, report) &&
-              pair_open(&pair, 0, &options, report) && pair_place(&pair, NULL, report) &&
-              pair_run(&pair, &data, &counts, report);
-    pair_free(&pair);
-    return ok;
+    return pair_is_right(source, target, &options, NULL, 11, report);
 }
 
 /* Rows of outputs that are shorter and longer than vectors, with and without a middle, whose lanes

@@ -373,9 +373,10 @@ bool build_shape(Builder *b, DimList list, Shape *shape);
 
 /* Gives `online` blocks their ops; build_finish calls it. */
 void build_make_online(Builder *b);
-/* Keep the note of steps as build_finish changes the graph: list their nodes, before any change;
- * replace each node by moved[node]; replace each by begins[node] .. begins[node + 1] - 1, which
- * were made of it, the last of them moved[node]; and forget those that are dropped. */
+/* Keep the note of steps as build_finish changes the graph. The first lists the nodes of the steps,
+ * before any change. The second replaces each node by moved[node]. The third replaces a node by the
+ * nodes begins[node] .. begins[node + 1] - 1 that were made of it; moved[node] is the last of
+ * these. The last one forgets dropped nodes. */
 void build_list_steps(Builder *b);
 void build_move_steps(Builder *b, const NodeId *moved);
 void build_remake_steps(Builder *b, const NodeId *begins, const NodeId *moved);

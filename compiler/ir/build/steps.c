@@ -38,7 +38,8 @@ void build_read_again(Builder *b, NodeId node) {
 
 /* When it is finished. */
 
-/* The nodes of a step, with those that it reads again in between. */
+/* Lists the nodes of a step: its own ones, and between them, in the order of the source, the older
+ * nodes that the step uses again. Returns their number. `nodes` NULL: only counts. */
 static uint32_t nodes_of_step(const Builder *b, const OpenLoop *open, uint32_t step,
                               NodeId *nodes) {
     uint32_t n = 0, again = open->starts_again.data[step];

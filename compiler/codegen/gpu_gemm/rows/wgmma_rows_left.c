@@ -11,7 +11,7 @@ static uint32_t n_steps(const WgmmaRows *s) {
 }
 
 bool wgmma_rows_can_keep_left(const WgmmaRows *s, uint32_t registers) {
-    uint32_t of_products = s->n_sums + s->width / 2 + 2 * s->n_pairs;
+    uint32_t of_products = online_product_registers(2 * s->n_sums, s->width);
     return s->has_scores && s->overlaps && !s->may_hide && !s->left.is_mn_major &&
            n_steps(s) <= WGMMA_ROWS_MOST_STEPS &&
            of_products + n_steps(s) * WGMMA_ROWS_STEP_REGISTERS + WGMMA_ROWS_OTHER_REGISTERS <=
