@@ -76,6 +76,12 @@ graph unlike(x: f32[B, 8], w: f32[8, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
   steps = loop i in 0:3 with h = x { return sin(h), h * i }
   z = steps[1][2]
 }
+
+# The second loop has the nodes of the first.
+graph longer(x: f32[B, 8], a: f32[B, 8], b: f32[B, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
+  y = loop i in 0:2 with h = x { return h + exp([a, b][i]) }
+  z = loop i in 0:4 with h = x { return h + exp([a, b, x, y][i]) }
+}
 #| dim B in 1..64
 #|
 #| graph loops(x: f32[3, B, 8], loop: f32[B, 8], with: f32[B, 8]) -> (y: f32[B, 8], z: f32[3, B, 8], s: f32[B, 8]) {
@@ -203,4 +209,19 @@ graph unlike(x: f32[B, 8], w: f32[8, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
 #|   v8 = sin(v7)
 #|   v9 = const(2.0, f32)
 #|   z = mul(v8, v9)
+#| }
+#|
+#| graph longer(x: f32[B, 8], a: f32[B, 8], b: f32[B, 8]) -> (y: f32[B, 8], z: f32[B, 8]) {
+#|   items = [a, b]
+#|   y = loop i in 0:2 with h = x {
+#|     v3 = exp(items[i])
+#|     v4 = add(h, v3)
+#|     return v4
+#|   }
+#|   items_1 = [a, b, x, y]
+#|   z = loop i_1 in 0:4 with h_1 = x {
+#|     v9 = exp(items_1[i_1])
+#|     z = add(h_1, v9)
+#|     return z
+#|   }
 #| }

@@ -18,8 +18,6 @@ typedef struct Attempt {
     VecU32 places;      /* in the step, per node of `rolled` */
     Ref *values;        /* [n_steps] of one ref */
     uint32_t *carry_of; /* per carried value: its place in rolled->carries, plus 1 */
-    Ref **args;         /* per node of `rolled` */
-    const char **texts;
 } Attempt;
 
 /* The state. */
@@ -231,14 +229,14 @@ static Ref resolve(Attempt *a) {
 
 static bool find_args(Attempt *a, uint32_t i) {
     const Node *node = graph_node(a->r->graph, a->rolled->nodes.data[i]);
-    a->args[i] = arena_array(a->r->arena, Ref, node->n_args);
+    a->rolled->args[i] = arena_array(a->r->arena, Ref, node->n_args);
     for (uint32_t s = 0; s < node->n_args; s++) {
         for (uint32_t k = 0; k < a->loop->n_steps; k++) {
             NodeId id = node_of(a->loop, k, a->places.data[i]);
             a->values[k] = id == NODE_NONE ? id : a->r->args[id][s];
         }
-        a->args[i][s] = resolve(a);
-        if (a->args[i][s] == NODE_NONE) return false;
+        a->rolled->args[i][s] = resolve(a);
+        if (a->rolled->args[i][s] == NODE_NONE) return false;
     }
     return true;
 }
@@ -262,14 +260,14 @@ static bool find_text(Attempt *a, uint32_t i) {
         texts[n] = a->r->texts[id];
         steps[n++] = k;
     }
-    a->texts[i] = step_text(a->r->arena, loop, a->index, n, steps, texts);
-    return a->texts[i] && may_be_in_loop(a, a->rolled->nodes.data[i]);
+    a->rolled->texts[i] = step_text(a->r->arena, loop, a->index, n, steps, texts);
+    return a->rolled->texts[i] && may_be_in_loop(a, a->rolled->nodes.data[i]);
 }
 
 static bool find_statements(Attempt *a) {
     uint32_t n = a->rolled->nodes.n;
-    a->args = arena_array(a->r->arena, Ref *, n);
-    a->texts = arena_array(a->r->arena, const char *, n);
+    a->rolled->args = arena_array(a->r->arena, Ref *, n);
+    a->rolled->texts = arena_array(a->r->arena, const char *, n);
     for (uint32_t i = 0; i < n; i++)
         if (!find_args(a, i) || !find_text(a, i)) return false;
     return true;
@@ -434,13 +432,23 @@ static void resolve_inside(Attempt *a) {
 
 /* The whole. */
 
+/* Gives the nodes the statements of the step in place of those around the loop, or the reverse. */
+static void swap_statements(Reroll *r, const Rolled *rolled) {
+    for (uint32_t i = 0; i < rolled->nodes.n; i++) {
+        NodeId id = rolled->nodes.data[i];
+        Ref *args = r->args[id];
+        const char *text = r->texts[id];
+        r->args[id] = rolled->args[i];
+        r->texts[id] = rolled->texts[i];
+        rolled->args[i] = args;
+        rolled->texts[i] = text;
+    }
+}
+
 static void note(Attempt *a) {
     Reroll *r = a->r;
     Rolled *rolled = a->rolled;
-    for (uint32_t i = 0; i < rolled->nodes.n; i++) {
-        r->args[rolled->nodes.data[i]] = a->args[i];
-        r->texts[rolled->nodes.data[i]] = a->texts[i];
-    }
+    swap_statements(r, rolled);
     for (uint32_t i = 0; i < rolled->carries.n; i++) {
         const RolledCarry *carry = &rolled->carries.data[i];
         set_text(r, carry->ref, new_name(r, a->loop->names[carry->at]));
@@ -506,6 +514,7 @@ const Rolled *reroll_at(Reroll *r, NodeId id, const Rolled *around) {
 }
 
 void reroll_close(Reroll *r, const Rolled *rolled) {
+    swap_statements(r, rolled);
     for (uint32_t i = 0; i < rolled->nodes.n; i++) r->shown[rolled->nodes.data[i]] = NULL;
     for (uint32_t i = 0; i < rolled->results.n; i++) {
         const RolledResult *result = &rolled->results.data[i];

@@ -45,6 +45,9 @@ typedef struct Rolled {
     Str index;
     uint32_t step; /* whose nodes are printed */
     VecU32 nodes;  /* of that step, but for those of statements before the loop */
+    Ref **args;    /* per node of `nodes`: those of its statement in the step; while the step is
+                    * printed, those that it has around the loop */
+    const char **texts; /* the same of texts */
     Vec(RolledCarry) carries;
     Vec(RolledList) lists;
     Vec(RolledItems) items;
@@ -86,7 +89,7 @@ const char *reroll_text(const Reroll *r, Ref ref);
 /* The loop that is printed from node `id` on; NULL: none is. `around` is the loop whose step is
  * being printed, or NULL. Statements of its nodes then read refs of one step. */
 const Rolled *reroll_at(Reroll *r, NodeId id, const Rolled *around);
-/* The statements that follow are behind the loop. */
+/* The statements that follow are behind the loop: later loops may have nodes of its steps. */
 void reroll_close(Reroll *r, const Rolled *rolled);
 /* Gives a param of a loop's step the name that its key says. */
 void reroll_name_param(Reroll *r, NodeId id);
