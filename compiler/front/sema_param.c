@@ -25,14 +25,12 @@ static const char *text_of_name(Sema *sema, Str name, Span span) {
         return str_format(sema->arena, "%lld", (long long)number);
     if (value.kind != VALUE_POISON)
         sema_error(sema, DIAG_BAD_ARGUMENT, span,
-                   "`{%s}` in a name stands for an integer or a string, not %s", name,
+                   "`{%s}` stands for an integer or a string, not %s", name,
                    value_describe(sema, &value));
     return NULL;
 }
 
-/* Puts the values of names into a text: with i = 3, "layers.{i}" is "layers.3". NULL after an error
- * at `span`. */
-static const char *fill_text(Sema *sema, Str text, Span span) {
+const char *sema_fill_text(Sema *sema, Str text, Span span) {
     Text out = {.arena = sema->arena};
     for (const char *p = text; *p;) {
         size_t n_plain = strcspn(p, "{");
@@ -43,7 +41,7 @@ static const char *fill_text(Sema *sema, Str text, Span span) {
         Str name = strtab_intern(sema->strings, p, n_bytes);
         if (p[n_bytes] != '}' || !graph_is_identifier(name)) {
             sema_error(sema, DIAG_BAD_ARGUMENT, span,
-                       "`{` in a name must be followed by the name of a number and `}`");
+                       "`{` must be followed by the name of a number and `}`");
             return NULL;
         }
         const char *value = text_of_name(sema, name, span);
@@ -66,7 +64,7 @@ static Str join(Sema *sema, Str prefix, const char *name, Span span) {
 
 Str sema_prefix(Sema *sema, const Ast *as) {
     if (!as) return sema->frame->prefix;
-    const char *name = fill_text(sema, as->name, as->name_span);
+    const char *name = sema_fill_text(sema, as->name, as->name_span);
     return name ? join(sema, sema->frame->prefix, name, as->name_span) : NULL;
 }
 
@@ -90,7 +88,7 @@ static Value same_param(Sema *sema, const Binding *first, Dtype dtype, const Sha
 /* A param of a module, with the key as its name until sema_name_params. */
 static Value module_param(Sema *sema, const AstStmt *stmt, Dtype dtype, const Shape *shape) {
     Span span = stmt->targets.data[0]->span;
-    const char *name = fill_text(sema, stmt->key, stmt->span);
+    const char *name = sema_fill_text(sema, stmt->key, stmt->span);
     Str key = name ? join(sema, sema->frame->prefix, name, stmt->span) : NULL;
     if (!key) return value_poison();
     const Binding *first = scope_find(&sema->params, key);

@@ -2,12 +2,18 @@
  * tensors and dims involved. And the places that nodes get. */
 #include "front/sema_state.h"
 
-/* Notes the calls and steps that led to the current frame, innermost first. */
+/* Notes the calls and steps that led to the current frame, innermost first: a few of them, and the
+ * one in the graph. */
 static void note_calls(Sema *sema) {
     enum { MAX_NOTED = 4 };
     uint32_t n = 0;
-    for (const Frame *frame = sema->frame; frame && frame->caller && n < MAX_NOTED; n++) {
+    for (const Frame *frame = sema->frame; frame && frame->caller; n++) {
+        bool is_last = frame->caller->caller == NULL;
         const Source *source = frame->caller->source;
+        if (n + 1 >= MAX_NOTED && !is_last) {
+            frame = frame->caller;
+            continue;
+        }
         if (frame->def)
             diag_note(sema->diags, source, frame->call_span, "in this call of `%s`",
                       frame->def->name);

@@ -239,6 +239,9 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
 
 /* sema_param.c */
 bool sema_has_params(const AstStmts *body);
+/* Puts the values of names into a text: with i = 3, "layers.{i}" is "layers.3". NULL after an error
+ * at `span`. */
+const char *sema_fill_text(Sema *sema, Str text, Span span);
 /* The prefix of the params of a call: the frame's own and that of `as`. NULL after an error. */
 Str sema_prefix(Sema *sema, const Ast *as);
 /* The tensor of a `param` of a graph or a module. */

@@ -2,8 +2,8 @@
 #
 # An image without the axis of the batch, B, gives a result without it.
 
-# x with an axis of the batch in front, if its rank is less than `n`.
-def batched(x, n) = x if rank(x) == n else unsqueeze(x, 0)
+# x with an axis of the batch in front, if its rank is `n` - 1.
+def batched(x, n) = x if rank(x) == n else unsqueeze(of_rank(x, n - 1, n), 0)
 
 # What `batched` added, taken from the result y.
 def unbatched(y, x, n) = y if rank(x) == n else reshape(y, y.shape[1:])
@@ -140,7 +140,8 @@ def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
   p = each(padding, 3)
   o = each(output_padding, 3)
   d = each(dilation, 3)
-  z = batched(x, 5)
+  is_good = loop k in 0:3 with is_good = true { return is_good && (most(o[k]) < s[k] || most(o[k]) < most(d[k])) }
+  z = batched(x, 5) if is_good else error("`output_padding` must be less than `stride` or `dilation`")
   dense = conv_transpose_dense(z, weight, bias, p, o, groups, d, out) if s[0] * s[1] * s[2] == 1 else none
   y = conv_transpose_strided(z, weight, bias, s, p, o, groups, d, out) if dense == none else dense
   return unbatched(y, x, 5)

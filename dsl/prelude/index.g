@@ -6,7 +6,7 @@
 # Slices of the axis in ascending order of their numbers, i32[n] or i64[n], and these numbers for each
 # element: what `sorted_segment_sum` takes.
 def sort_segments(x, segment_ids, axis=0) {
-  k = (axis + rank(x)) % rank(x)
+  k = axis_of(axis, rank(x))
   order = argsort(segment_ids)
   ids = reshape(gather(segment_ids, order), [1] * k + [-1] + [1] * (rank(x) - k - 1))
   return gather(x, order, axis=k), expand(ids, x.shape)
@@ -91,7 +91,7 @@ def index_add(x, axis, index, source) {
 
 # `x` with the slices of `source` at the places of the axis that `index` names, the last of several.
 def index_copy(x, axis, index, source) {
-  k = (axis + rank(x)) % rank(x)
+  k = axis_of(axis, rank(x))
   order = argsort(index)
   last = sorted_segment_max(order, gather(index, order), dim(x, k))
   is_new = reshape(last >= 0, [1] * k + [-1] + [1] * (rank(x) - k - 1))

@@ -7,7 +7,7 @@ def bmm(a, b, out=dtype(a)) = matmul(a, b, out=out)
 def addmm(x, a, b, beta=1.0, alpha=1.0, out=dtype(a)) = beta * x + alpha * matmul(a, b, out=out)
 
 # Each element of `a` times each of `b`.
-def outer(a, b) = reshape(a, [dim(a, 0), 1]) * b
+def outer(a, b) = reshape(a, [dim(a, 0), 1]) * of_rank(b, 1, 1)
 
 # `matmul(x, transpose(weight), out=out) + bias`, with the weights [to, from] and a bias of the dtype `out`, or none.
 def linear(x, weight, bias=none, out=dtype(x)) = biased(matmul(x, transpose(weight), out=out), bias)

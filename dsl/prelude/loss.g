@@ -38,12 +38,21 @@ def class_axis(x) = 1 if rank(x) > 1 else 0
 
 # One number for each class, [C], as a tensor that broadcasts against x.
 def along_classes(x, weight) {
-  return reshape(cast(weight, compute(x)), [dim(weight, 0)] + [1] * (rank(x) - class_axis(x) - 1))
+  n = dim(x, class_axis(x))
+  w = weight if is_same_shape(weight.shape, [n]) else error("`weight` must have one number for each class")
+  return reshape(cast(w, compute(x)), [n] + [1] * (rank(x) - class_axis(x) - 1))
+}
+
+# The classes of the rows of x: integers of its shape without the axis of the classes.
+def classes_of_rows(x, target) {
+  k = class_axis(x)
+  is_good = is_same_shape(target.shape, x.shape[:k] + x.shape[k + 1:])
+  return as_index(target) if is_good else error("`target` must have the shape of `x` without the axis of the classes")
 }
 
 # Where the class of each row is, of the rows whose class is not `ignore_index`, and which rows these are.
 def picked_classes(x, target, ignore_index) {
-  t = as_index(target)
+  t = classes_of_rows(x, target)
   k = class_axis(x)
   counts = t != ignore_index
   classes = iota(t.shape[:k] + [dim(x, k)] + t.shape[k:], axis=k, dtype=dtype(t))
@@ -86,7 +95,9 @@ def cross_entropy(x, target, reduction="mean", ignore_index=-100, weight=none, l
 def soft_cross_entropy(x, target, reduction, weight, label_smoothing) {
   k = class_axis(x)
   terms = x if weight == none else x * along_classes(x, weight)
-  own = sum(cast(target, dtype(x)) * terms, axis=k)
+  is_good = is_float(target) && is_same_shape(target.shape, x.shape)
+  t = target if is_good else error("`target` of the rank of `x` must have a probability for each class, floats")
+  own = sum(cast(t, dtype(x)) * terms, axis=k)
   rows = own if label_smoothing == 0 else own * (1 - label_smoothing) + mean(terms, axis=k) * label_smoothing
   return -reduced(rows, reduction)
 }
@@ -138,7 +149,7 @@ def multi_margin_loss(x, target, p=1, margin=1.0, weight=none, reduction="mean")
   c = compute(x)
   k = class_axis(x)
   z = cast(x, c)
-  t = as_index(target)
+  t = classes_of_rows(x, target)
   is_own = iota(x.shape, axis=k, dtype=dtype(t)) == unsqueeze(t, k)
   own = sum(where(is_own, z, const(0, c)), axis=k, keep=true)
   part = maximum(margin - own + z, 0)

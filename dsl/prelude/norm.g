@@ -35,4 +35,4 @@ def groupnorm(x, groups, gamma, beta, eps=1e-5) {
 }
 
 # Zero mean and variance 1 of each channel by itself; `gamma` and `beta` are [C].
-def instancenorm(x, gamma, beta, eps=1e-5) = groupnorm(x, dim(x, 1), gamma, beta, eps=eps)
+def instancenorm(x, gamma, beta, eps=1e-5) = groupnorm(of_rank(x, 3, 8), dim(x, 1), gamma, beta, eps=eps)

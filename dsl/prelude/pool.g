@@ -19,11 +19,21 @@ def pool_high(x, axis, size, stride, dilation, padding, ceil_mode) {
   return highs if ceil_mode else none
 }
 
+# The padding of a pool, which is no word: at most half of the window.
+def pool_padding(padding, size, dilation) {
+  n = 0 if kind(padding) == "string" else len(size)
+  is_good = loop k in 0:n with is_good = true {
+    half = (most(each(dilation, n)[k] * (size[k] - 1)) + 1) / 2
+    return is_good && most(each(padding, n)[k]) <= half
+  }
+  return padding if is_good else error("`padding` must be at most half of the window")
+}
+
 # The windows of the last axes of x, as many as `size` has numbers.
 def pool_windows(x, size, stride, dilation, padding, ceil_mode) {
   axis = loop k in 0:len(size) { return rank(x) - len(size) + k }
   high = pool_high(x, axis, size, stride, dilation, padding, ceil_mode)
-  return windows(x, size, none, stride, dilation, padding, none, high, value=-inf)
+  return windows(x, size, none, stride, dilation, pool_padding(padding, size, dilation), none, high, value=-inf)
 }
 
 # The places in the image, counted row by row, of the largest elements of windows t: [B, C, windows.., taps..], i32.
@@ -80,7 +90,8 @@ def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mod
   size = each(kernel_size, 2)
   z = batched(x, 4)
   high = pool_high(z, [1, 2], size, stride, dilation, padding, ceil_mode)
-  return unbatched(max(windows(z, size, [1, 2], stride, dilation, padding, none, high, value=-inf), axis=[3, 4]), x, 4)
+  p = pool_padding(padding, size, dilation)
+  return unbatched(max(windows(z, size, [1, 2], stride, dilation, p, none, high, value=-inf), axis=[3, 4]), x, 4)
 }
 
 # The means of windows of x over `axis`, whose taps `perm` brings to the front, as `taps`.
@@ -88,7 +99,8 @@ def avg_pool_over(image, size, axis, perm, taps, stride, padding, count_include_
   x = batched(image, len(size) + 2)
   at = axis if axis != none else [2, 3, 4][:len(size)]
   high = pool_high(x, at, size, stride, 1, padding, ceil_mode)
-  z = transpose(windows(cast(x, compute(x)), size, axis, stride, 1, padding, none, high), perm=perm)
+  p = pool_padding(padding, size, 1)
+  z = transpose(windows(cast(x, compute(x)), size, axis, stride, 1, p, none, high), perm=perm)
   is_mean = count_include_pad && !ceil_mode && divisor == none
   has_count = !is_mean && divisor == none
   counted = pool_counted(x, size, at, perm, stride, padding, high, count_include_pad) if has_count else none
@@ -198,7 +210,8 @@ def adaptive_uneven(x, o, is_max) {
 
 # The means or maxima of parts of the last axes of x, as many as `o` says for each.
 def adaptive_pool(x, o, is_max) {
-  even = loop i in 0:len(o) with even = true { return even && dim(x, rank(x) - len(o) + i) % o[i] == 0 }
+  k = rank(of_rank(x, len(o) + 1, len(o) + 2)) - len(o)
+  even = loop i in 0:len(o) with even = true { return even && dim(x, k + i) % o[i] == 0 }
   return adaptive_even(x, o, is_max) if even else adaptive_uneven(x, o, is_max)
 }
 
@@ -231,7 +244,7 @@ def adaptive_max_axis(x, places, axis, o, width) {
 # The maxima of parts of the last axes of x, and their places in the image, counted row by row (i32). The last axis comes
 # first, so that of several maxima the first one counts.
 def adaptive_max_places(x, o) {
-  none_yet = expand(const(0, i32), x.shape)
+  none_yet = expand(const(0, i32), of_rank(x, len(o) + 1, len(o) + 2).shape)
   y, places, _ = loop i in len(o)-1:-1:-1 with y = x, places = none_yet, width = 1 {
     axis = rank(x) - len(o) + i
     z, index = adaptive_max_axis(y, places, axis, o[i], width)

@@ -52,6 +52,7 @@ def bernoulli(p, key, stream=0) = cast(rand(key, p.shape, stream=stream) < cast(
 # Each element 0 with probability `p`, a number, else `x / (1 - p)`, as in training.
 def dropout(x, p, key, stream=0) {
   z = cast(x, compute(x))
-  kept = rand(key, x.shape, stream=stream) >= p
+  probability = p if 0 <= p && p <= 1 else error("`p` is a probability, 0 to 1")
+  kept = rand(key, x.shape, stream=stream) >= probability
   return cast(where(kept, z / (1.0 - p), 0), dtype(x))
 }

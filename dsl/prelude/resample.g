@@ -95,16 +95,19 @@ def interpolate_along(x, axis, m, scale, factor, mode, align_corners) {
 }
 
 # x: [B, C, ..] with the other axes `scale_factor` times as long, or of the extents `size`. `mode` is "nearest",
-# "nearest-exact", "linear", "bilinear", "trilinear", "bicubic" or "area". Sizes must be numbers, if there is no
-# `scale_factor` that is an integer, or with `align_corners`. With `recompute_scale_factor` places follow from the sizes
-# in place of a factor that is no integer.
+# "nearest-exact", "bicubic", "area", or "linear", "bilinear" or "trilinear" of one, two or three axes. Sizes must be
+# numbers, if there is no `scale_factor` that is an integer, or with `align_corners`. With `recompute_scale_factor`
+# places follow from the sizes in place of a factor that is no integer.
 def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=false, recompute_scale_factor=false) {
   is_linear = mode == "linear" || mode == "bilinear" || mode == "trilinear"
   is_nearest = mode == "nearest" || mode == "nearest-exact"
   is_good = is_nearest || is_linear || mode == "bicubic" || mode == "area"
   wrong = "`mode` is nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area"
-  z = cast(x, compute(x)) if is_good else error(wrong)
-  y, sizes = loop k in 2:rank(x) with y = x if is_nearest || mode == "area" else z, sizes = [] {
+  n = 3 if mode == "linear" else 4 if mode == "bilinear" else 5 if mode == "trilinear" else 0
+  is_one = (scale_factor == none) != (size == none)
+  image = of_rank(x, n, n) if n > 0 else of_rank(x, 3, 16) if is_good else error(wrong)
+  z = cast(image if is_one else error("give either `size` or `scale_factor`"), compute(x))
+  y, sizes = loop k in 2:rank(z) with y = x if is_nearest || mode == "area" else z, sizes = [] {
     given = none if scale_factor == none else each(scale_factor, rank(x) - 2)[k - 2]
     is_integer = kind(given) == "integer"
     scale = given if is_integer || given == none else whole(given) if whole(given) == given else none
@@ -182,18 +185,20 @@ def grid_bicubic(x, py, px, h, w, padding_mode, align_corners) {
 # "reflection" its elements mirrored. -1 and 1 are the outer edges of the outer elements, or with `align_corners`
 # their centres.
 def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=false) {
-  z = cast(x, compute(x))
-  g = cast(grid, compute(x))
+  image = of_rank(x, 4, 4)
+  z = cast(image, compute(x))
+  is_grid = is_same_shape(of_rank(grid, 4, 4).shape[:1] + grid.shape[3:], image.shape[:1] + [2])
+  g = cast(grid if is_grid else error("`grid` must have the shape [B, P, Q, 2] for `x` of [B, C, H, W]"), compute(x))
   is_good = padding_mode == "border" || padding_mode == "zeros" || padding_mode == "reflection"
   around = padding_mode if is_good else error("`padding_mode` is zeros, border or reflection")
   is_cubic = mode == "bicubic"
   is_known = mode == "nearest" || mode == "bilinear" || is_cubic
   is_near = mode == "nearest" if is_known else error("`mode` is bilinear, nearest or bicubic")
-  u = grid_places(g[:, :, :, 0], cast(extent(x, 3), compute(x)), align_corners)
-  w = cast(extent(x, 3), compute(x))
+  u = grid_places(g[:, :, :, 0], cast(extent(image, 3), compute(x)), align_corners)
+  w = cast(extent(image, 3), compute(x))
   px = u if is_cubic else grid_inside(u, w, around, align_corners)
-  v = grid_places(g[:, :, :, 1], cast(extent(x, 2), compute(x)), align_corners)
-  h = cast(extent(x, 2), compute(x))
+  v = grid_places(g[:, :, :, 1], cast(extent(image, 2), compute(x)), align_corners)
+  h = cast(extent(image, 2), compute(x))
   py = v if is_cubic else grid_inside(v, h, around, align_corners)
   cubic = grid_bicubic(z, py, px, h, w, around, align_corners) if is_cubic else none
   near = grid_pick(z, cast(round(py), i32), cast(round(px), i32)) if is_near else cubic

@@ -7,7 +7,7 @@
 # the end.
 def scan(combine, x, axis=0, reverse=false) {
   xs = x if is_list(x) else [x]
-  k = (axis + rank(xs[0])) % rank(xs[0])
+  k = axis_of(axis, rank(xs[0]))
   n = most(dim(xs[0], k))
   is_good = scan_may_join(combine, xs, is_list(x)) && scan_is_level(xs, k)
   ordered = loop q in 0:len(xs) { return flip(xs[q], k) if is_good && reverse else xs[q] }
@@ -39,12 +39,7 @@ def scan_is_level(xs, k) {
 }
 
 # Whether y has the type of x.
-def scan_is_like(y, x) {
-  is_like = dtype(y) == dtype(x) && rank(y) == rank(x)
-  n = rank(x) if is_like else 0
-  is_same = loop k in 0:n with is_same = is_like { return is_same && dim(y, k) == dim(x, k) }
-  return is_same
-}
+def scan_is_like(y, x) = dtype(y) == dtype(x) && is_same_shape(y.shape, x.shape)
 
 # Joins each element with up to 15 before it, `s` apart.
 def scan_level(combine, xs, k, s, takes_lists) {

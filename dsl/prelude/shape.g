@@ -1,8 +1,34 @@
 # Shapes and parts
 
+# The number of an axis from 0 on, of a tensor of rank `n`. Another is an error.
+def axis_of(axis, n) {
+  k = axis if kind(axis) == "integer" else error("`axis` must be the number of an axis")
+  return (k + n) % n if -n <= k && k < n else error("axis {axis} is out of range for rank {n}")
+}
+
+# `x`, whose rank is from `least` to `highest`. Another is an error.
+def of_rank(x, least, highest) {
+  n = rank(x)
+  is_good = least <= n && n <= highest
+  return x if is_good else (error("the rank must be {least}, not {n}") if least == highest
+                            else error("the rank must be {least} to {highest}, not {n}"))
+}
+
+# Whether two shapes are the same.
+def is_same_shape(a, b) {
+  n = len(a) if len(a) == len(b) else 0
+  return loop k in 0:n with is_same = len(a) == len(b) { return a[k] == b[k] if is_same else false }
+}
+
+# `x`, a tensor of integers or bools. Another is an error.
+def whole_numbers(x) {
+  is_f8 = dtype(x) == f8e4m3 || dtype(x) == f8e5m2
+  return x if !is_float(x) && !is_f8 else error("indices must be integers, not floats")
+}
+
 # Takes an axis of extent 1 away; without `axis` all whose extent is the number 1.
 def squeeze(x, axis=none) {
-  at = none if axis == none else (axis + rank(x)) % rank(x)
+  at = none if axis == none else axis_of(axis, rank(x))
   shape = loop k in 0:rank(x) with shape = [] {
     is_one = most(dim(x, k)) == 1 if at == none else k == at
     return shape if is_one else shape + [dim(x, k)]
@@ -12,7 +38,7 @@ def squeeze(x, axis=none) {
 
 # Adds an axis of extent 1 before axis `axis`; -1 adds it behind the last.
 def unsqueeze(x, axis) {
-  k = (axis + rank(x) + 1) % (rank(x) + 1)
+  k = axis_of(axis, rank(x) + 1)
   return reshape(x, x.shape[:k] + [1] + x.shape[k:])
 }
 
@@ -25,7 +51,7 @@ def stack_list(xs, axis) {
 }
 # `stack` of one tensor: its first axis becomes axis `axis`.
 def stack_steps(x, axis) {
-  k = (axis + rank(x)) % rank(x)
+  k = axis_of(axis, rank(x))
   before = loop i in 0:k { return i + 1 }
   after = loop i in k + 1:rank(x) { return i }
   return transpose(x, perm=before + [0] + after)
@@ -33,9 +59,10 @@ def stack_steps(x, axis) {
 
 # Makes the axes from `start_dim` to `end_dim` one.
 def flatten(x, start_dim=0, end_dim=-1) {
-  a = (start_dim + rank(x)) % rank(x)
-  b = (end_dim + rank(x)) % rank(x)
-  return reshape(x, x.shape[:a] + [-1] + x.shape[b + 1:])
+  a = axis_of(start_dim, rank(x))
+  b = axis_of(end_dim, rank(x))
+  end = b + 1 if a <= b else error("axis {b}, `end_dim`, stands before axis {a}, `start_dim`")
+  return reshape(x, x.shape[:a] + [-1] + x.shape[end:])
 }
 
 # The axis, or each axis of a list, in the opposite order.
@@ -47,7 +74,7 @@ def flip(x, axis) {
 
 # One axis in the opposite order.
 def flip_one(x, axis) {
-  k = (axis + rank(x)) % rank(x)
+  k = axis_of(axis, rank(x))
   n = rank(x) - k - 1
   return slice(x, begin=[0] * k + [dim(x, k) - 1] + [0] * n, shape=x.shape,
                step=[1] * k + [-1] + [1] * n)
@@ -56,7 +83,7 @@ def flip_one(x, axis) {
 # Each slice of the axis `repeats` times, one behind the other; without `axis` each element, as a vector.
 def repeat_interleave(x, repeats, axis=none) {
   z = reshape(x, [-1]) if axis == none else x
-  k = 0 if axis == none else (axis + rank(z)) % rank(z)
+  k = 0 if axis == none else axis_of(axis, rank(z))
   front = z.shape[:k + 1]
   back = z.shape[k + 1:]
   wide = expand(reshape(z, front + [1] + back), front + [repeats] + back)
@@ -89,7 +116,7 @@ def triu(x, diagonal=0) {
 }
 
 # The matrix with the vector x on the diagonal with this number, or that diagonal of the matrix x.
-def diag(x, diagonal=0) = diag_of_matrix(x, diagonal) if rank(x) == 2 else diag_of_vector(x, diagonal)
+def diag(x, diagonal=0) = diag_of_matrix(x, diagonal) if rank(x) == 2 else diag_of_vector(of_rank(x, 1, 2), diagonal)
 
 # A diagonal of a matrix. How long it is must be known while compiling, unless the matrix is square.
 def diag_of_matrix(x, diagonal) {
@@ -149,7 +176,7 @@ def linspace(start, end, steps, dtype=f32) {
 def eye(n, m=n, dtype=f32) = cast(iota([n, m], axis=0) == iota([n, m], axis=1), dtype)
 
 # Integers as i32 or i64.
-def as_index(x) = x if dtype(x) == i64 else cast(x, i64 if dtype(x) == u32 else i32)
+def as_index(x) = x if dtype(x) == i64 else cast(whole_numbers(x), i64 if dtype(x) == u32 else i32)
 
 # 1 at the class of each index, an integer, along a new last axis, 0 elsewhere.
 def one_hot(x, num_classes, dtype=i32) {
@@ -170,14 +197,17 @@ def n_elements(shape) = loop i in 0:len(shape) with n = 1 { return n * shape[i] 
 # The elements of the axis that `indices` names at each place: its shape is that of `x` in all other
 # axes. An index outside is clamped.
 def take_along_dim(x, indices, axis=-1) {
-  k = (axis + rank(x)) % rank(x)
+  k = axis_of(axis, rank(x))
+  others = x.shape[:k] + x.shape[k + 1:]
+  is_good = is_same_shape(others, of_rank(whole_numbers(indices), rank(x), rank(x)).shape[:k] + indices.shape[k + 1:])
+  places = indices if is_good else error("`indices` must have the extents of `x` in all axes but axis {k}")
   n_rows = n_elements(x.shape[:k])
   n_columns = n_elements(x.shape[k + 1:])
   n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
   flat = reshape(reshape(x, [n_rows] + x.shape[k:]), [n_rows, dim(x, k), n_columns])
   place_type = i32 if most(n_elements(x.shape)) < 2147483647 else i64
   at_type = i64 if dtype(indices) == i64 || dtype(indices) == u32 else place_type
-  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), at_type)
+  at = cast(reshape(places, [n_rows, n_taken, n_columns]), at_type)
   k_place = cast(minimum(maximum(at, 0), extent(x, k, at_type) - 1), place_type)
   row = iota(at.shape, axis=0, dtype=place_type) * extent(x, k, place_type) + k_place
   place = row * extent(flat, 2, place_type) + iota(at.shape, axis=2, dtype=place_type)
@@ -195,7 +225,7 @@ def roll(x, shift, axis=none) {
 
 # One axis turned.
 def roll_one(x, shift, axis) {
-  k = (axis + rank(x)) % rank(x)
+  k = axis_of(axis, rank(x))
   n = dim(x, k)
   s = (shift % n + n) % n
   front = x.shape[:k]

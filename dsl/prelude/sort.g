@@ -10,7 +10,7 @@ def sort(x, axis=-1, descending=false) {
 # The `k` largest elements of the axis, or the smallest, in order, and their indices (i32). Of equal
 # elements the first come first; NaN is the largest. Few of a short last axis are picked one by one.
 def topk(x, k, axis=-1, largest=true) {
-  a = (axis + rank(x)) % rank(x)
+  a = axis_of(axis, rank(x))
   is_short = 1 <= k && k <= 8 && a == rank(x) - 1 && most(dim(x, a)) <= 4096
   picked = pick_largest(x, k, a) if largest && is_float(x) && is_short else none
   order = argsort(x, axis=a, descending=largest) if picked == none else picked
@@ -48,7 +48,7 @@ def median_of_all(x, keep) {
 
 # The median of one axis.
 def median_along(x, axis, keep) {
-  a = (axis + rank(x)) % rank(x)
+  a = axis_of(axis, rank(x))
   n = dim(x, a)
   front = x.shape[:a]
   back = x.shape[a + 1:]
@@ -62,13 +62,15 @@ def median_along(x, axis, keep) {
 # `right=true` behind them; NaN is the largest. All axes but the last have equal extents, or the sequence is a vector.
 # A binary search: as many steps as the largest number of elements has bits.
 def searchsorted(sorted_sequence, values, right=false) {
-  n = dim(sorted_sequence, -1)
+  is_vector = rank(sorted_sequence) == 1
+  is_good = true if is_vector else is_same_shape(sorted_sequence.shape[:-1], values.shape[:-1])
+  n = dim(sorted_sequence, -1) if is_good else error("all axes but the last must have equal extents")
   n_bits = loop k in 0:31 with n_bits = 0 { return n_bits + 1 if 1 << k <= most(n) else n_bits }
   count = extent(sorted_sequence, -1)
   n_before = loop k in 0:n_bits with n_before = expand(const(0, i32), values.shape) {
     next = n_before + (1 << n_bits - 1 - k)
     last = minimum(next, count) - 1
-    s = gather(sorted_sequence, last) if rank(sorted_sequence) == 1 else take_along_dim(sorted_sequence, last)
+    s = gather(sorted_sequence, last) if is_vector else take_along_dim(sorted_sequence, last)
     v_first = values < s || (s != s && values == values)
     s_first = s < values || (values != values && s == s)
     is_before = !v_first if right else s_first

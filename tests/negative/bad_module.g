@@ -9,12 +9,12 @@ def cast_linear(x, n) {
   return cast(x, f16) @ weight
 }
 def row(x, k) {
-  # error@+1 bad-argument: `{k}` in a name stands for an integer or a string, not
+  # error@+1 bad-argument: `{k}` stands for an integer or a string, not
   param w: f32[8] = "rows.{k}"
   return x + w
 }
 def open(x) {
-  # error@+1 bad-argument: `{` in a name must be followed by the name of a number and `}`
+  # error@+1 bad-argument: `{` must be followed by the name of a number and `}`
   param w: f32[8] = "rows.{8"
   return x + w
 }

@@ -1,7 +1,7 @@
 dim B in 1..8
 dim N in 0..8
 def module(x) {
-  # error@+1 bad-argument: `{i}` in a name stands for an integer or a string, not a tensor i32[] (note: in each step i of this loop
+  # error@+1 bad-argument: `{i}` stands for an integer or a string, not a tensor i32[] (note: in each step i of this loop
   h = loop i in 0:B with h = x { return linear_of(h) as "layer.{i}" }
   return h
 }
