@@ -246,11 +246,18 @@ static bool check_recursion(Sema *sema, const AstDef *def, Span span) {
     return true;
 }
 
+/* Marks a value that goes from a caller to a def of another file, or back. */
+static void mark_elsewhere(Value *value, const Frame *frame) {
+    bool is_list = value->kind == VALUE_LIST;
+    if (is_list && frame->source != frame->caller->source) value->is_elsewhere = true;
+}
+
 /* Parameters are the first bindings of the def's scope. A default may use earlier parameters. */
 static void bind_formals(Sema *sema, const AstDef *def, Frame *frame, const Value *args) {
     for (uint32_t i = 0; i < def->formals.n; i++) {
         const AstDecl *formal = &def->formals.data[i];
         Value value = args[i];
+        mark_elsewhere(&value, frame);
         if (value.kind == VALUE_ABSENT) value = sema_eval(sema, formal->default_value);
         if (scope_find(&frame->scope, formal->name))
             sema_error(sema, DIAG_REDEFINITION, formal->span, "parameter `%s` is given twice",
@@ -277,6 +284,7 @@ Value sema_expand(Sema *sema, const AstDef *def, Span span, Str prefix, const Va
     sema->call = call;
     sema_leave(sema);
     frame.result.span = span;
+    mark_elsewhere(&frame.result, &frame);
     return frame.result;
 }
 

@@ -155,7 +155,7 @@ static Value join_lists(Sema *sema, const Value *a, const Value *b, Span span) {
     Value *items = sema_new_items(sema, span, n);
     if (!items) return value_poison();
     for (uint32_t i = 0; i < n; i++)
-        items[i] = i < a->n_items ? a->items[i] : b->items[i - a->n_items];
+        items[i] = i < a->n_items ? value_item(a, i) : value_item(b, i - a->n_items);
     return (Value){.kind = VALUE_LIST, .n_items = n, .items = items, .span = span};
 }
 
@@ -171,7 +171,7 @@ static Value repeat_list(Sema *sema, const Value *list, const Value *times, Span
     uint32_t n_items = list->n_items * (list->n_items ? (uint32_t)n : 0);
     Value *items = sema_new_items(sema, span, n_items);
     if (!items) return value_poison();
-    for (uint32_t i = 0; i < n_items; i++) items[i] = list->items[i % list->n_items];
+    for (uint32_t i = 0; i < n_items; i++) items[i] = value_item(list, i % list->n_items);
     return (Value){.kind = VALUE_LIST, .n_items = n_items, .items = items, .span = span};
 }
 
@@ -318,7 +318,7 @@ static Value index_list(Sema *sema, const Ast *ast, const Value *list) {
     if (index < -n || index >= n)
         return sema_error(sema, DIAG_SLICE_BOUNDS, at.span, "index %lld of a list of %lld",
                           (long long)index, (long long)n);
-    Value item = list->items[index < 0 ? index + n : index];
+    Value item = value_item(list, (uint32_t)(index < 0 ? index + n : index));
     item.span = ast->span;
     return item;
 }

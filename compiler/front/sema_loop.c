@@ -402,8 +402,10 @@ Value call_loop_carry(Sema *sema, const Call *call) {
 
 static bool want_tensors(Sema *sema, const Value *list, const char *what, uint32_t n,
                          NodeId *nodes) {
-    for (uint32_t i = 0; i < n; i++)
-        if (!sema_want_tensor(sema, &list->items[i], what, &nodes[i])) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const Value item = value_item(list, i);
+        if (!sema_want_tensor(sema, &item, what, &nodes[i])) return false;
+    }
     return true;
 }
 

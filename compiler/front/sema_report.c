@@ -75,7 +75,7 @@ static void note_ranges(Sema *sema, uint64_t used) {
 static Span place_span(BuildPlace at, Span span, const Value *args) {
     if (!args || !at.arg) return span;
     const Value *arg = &args[at.arg - 1];
-    return at.item ? arg->items[at.item - 1].span : arg->span;
+    return at.item ? value_item(arg, at.item - 1).span : arg->span;
 }
 
 Value sema_report(Sema *sema, Span span, const Value *args) {

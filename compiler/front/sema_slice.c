@@ -209,18 +209,18 @@ static bool listed_parts(Sema *sema, const Value *list, DimId *sizes) {
         return false;
     }
     for (uint32_t i = 0; i < list->n_items; i++) {
-        const Value *item = &list->items[i];
-        if (item->kind != VALUE_INT) {
-            sema_error(sema, DIAG_BAD_ARGUMENT, item->span,
+        const Value item = value_item(list, i);
+        if (item.kind != VALUE_INT) {
+            sema_error(sema, DIAG_BAD_ARGUMENT, item.span,
                        "an extent of `parts` must be a nonnegative integer, not %s",
-                       value_describe(sema, item));
+                       value_describe(sema, &item));
             return false;
         }
-        if (!build_check_part(sema->builder, (BuildPlace){0}, item->dim)) {
-            sema_report(sema, item->span, NULL);
+        if (!build_check_part(sema->builder, (BuildPlace){0}, item.dim)) {
+            sema_report(sema, item.span, NULL);
             return false;
         }
-        sizes[i] = item->dim;
+        sizes[i] = item.dim;
     }
     return true;
 }

@@ -36,8 +36,9 @@ typedef enum {
 typedef struct Value {
     ValueKind kind;
     Dtype dtype;
-    bool inexact; /* VALUE_INT: a division in it rounded down */
-    bool several; /* VALUE_LIST: of a `return` or a loop with several values */
+    bool inexact;      /* VALUE_INT: a division in it rounded down */
+    bool several;      /* VALUE_LIST: of a `return` or a loop with several values */
+    bool is_elsewhere; /* VALUE_LIST: the spans of its items are in another source */
     NodeId node;
     DimId dim;
     double number;
@@ -172,6 +173,8 @@ Value value_tensor(NodeId node, Span span);
 Value value_int(DimId dim, Span span);
 bool value_is_number(const Value *value); /* a literal, a dim or a bool */
 const char *value_describe(Sema *sema, const Value *value);
+/* An item of a list, with a span in the source of the current frame. */
+Value value_item(const Value *list, uint32_t i);
 /* Storage for a list of `n` items that is made from others; NULL: it would be too long. */
 Value *sema_new_items(Sema *sema, Span span, int64_t n);
 /* The constant of an integer value; false: it is not constant. */

@@ -43,7 +43,7 @@ static void stmt_bind(Sema *sema, const AstStmt *stmt) {
     }
     for (uint32_t i = 0; i < n; i++)
         bind(sema, stmt->targets.data[i],
-             value.kind == VALUE_LIST ? value.items[i] : value_poison());
+             value.kind == VALUE_LIST ? value_item(&value, i) : value_poison());
 }
 
 static void stmt_param(Sema *sema, const AstStmt *stmt) {

@@ -9,15 +9,16 @@ typedef struct Table {
 
 /* The extents are those of the first items. */
 static bool read_shape(Table *t, const Value *value) {
-    for (; value->kind == VALUE_LIST && value->n_items; value = value->items) {
+    Value at = *value;
+    for (; at.kind == VALUE_LIST && at.n_items; at = value_item(&at, 0)) {
         if (!build_check_n_axes(t->sema->builder, t->shape.rank + 1)) {
-            sema_report(t->sema, value->span, NULL);
+            sema_report(t->sema, at.span, NULL);
             return false;
         }
-        t->shape.dims[t->shape.rank++] = dim_const(t->sema->dims, value->n_items);
+        t->shape.dims[t->shape.rank++] = dim_const(t->sema->dims, at.n_items);
     }
-    if (value->kind != VALUE_LIST) return true;
-    sema_error(t->sema, DIAG_BAD_ARGUMENT, value->span, "a list without items is no tensor");
+    if (at.kind != VALUE_LIST) return true;
+    sema_error(t->sema, DIAG_BAD_ARGUMENT, at.span, "a list without items is no tensor");
     return false;
 }
 
@@ -42,8 +43,10 @@ static bool read_items(Table *t, const Value *value, uint32_t axis) {
                    value->n_items, dim_str(sema->dims, sema->arena, t->shape.dims[axis]));
         return false;
     }
-    for (uint32_t i = 0; i < value->n_items; i++)
-        if (!read_items(t, &value->items[i], axis + 1)) return false;
+    for (uint32_t i = 0; i < value->n_items; i++) {
+        const Value item = value_item(value, i);
+        if (!read_items(t, &item, axis + 1)) return false;
+    }
     return true;
 }
 

@@ -17,6 +17,14 @@ bool value_is_number(const Value *value) {
     return value->kind == VALUE_INT || value->kind == VALUE_FLOAT || value->kind == VALUE_BOOL;
 }
 
+Value value_item(const Value *list, uint32_t i) {
+    Value item = list->items[i];
+    if (!list->is_elsewhere) return item;
+    item.span = list->span;
+    item.is_elsewhere = true;
+    return item;
+}
+
 Operand sema_operand(const Sema *sema, const Value *value) {
     static const OperandKind kinds[] = {[VALUE_TENSOR] = OPERAND_TENSOR,
                                         [VALUE_INT] = OPERAND_INT,
@@ -153,11 +161,11 @@ bool sema_want_axes(Sema *sema, const Value *value, const char *what, uint32_t r
     *axes = 0;
     for (uint32_t i = 0; i < n; i++) {
         int64_t number;
-        const Value *item = is_list ? &value->items[i] : value;
-        if (!sema_want_axis_number(sema, item, what, &number)) return false;
+        const Value item = is_list ? value_item(value, i) : *value;
+        if (!sema_want_axis_number(sema, &item, what, &number)) return false;
         if (build_next_axis(sema->builder, (BuildPlace){0}, number, rank, NULL, axes, &axis))
             continue;
-        sema_report(sema, item->span, NULL);
+        sema_report(sema, item.span, NULL);
         return false;
     }
     return true;
@@ -175,15 +183,15 @@ bool sema_want_dims(Sema *sema, const Value *value, const char *what, DimId *dim
         return false;
     }
     for (uint32_t i = 0; i < value->n_items; i++) {
-        const Value *item = &value->items[i];
-        if (item->kind == VALUE_POISON) return false;
-        if (item->kind != VALUE_INT) {
-            sema_error(sema, DIAG_BAD_ARGUMENT, item->span,
+        const Value item = value_item(value, i);
+        if (item.kind == VALUE_POISON) return false;
+        if (item.kind != VALUE_INT) {
+            sema_error(sema, DIAG_BAD_ARGUMENT, item.span,
                        "`%s` must be a list of integers, but holds %s", what,
-                       value_describe(sema, item));
+                       value_describe(sema, &item));
             return false;
         }
-        dims[i] = item->dim;
+        dims[i] = item.dim;
     }
     *list = (DimList){.n = value->n_items, .dims = dims};
     return true;

@@ -20,8 +20,8 @@ Value call_transpose(Sema *sema, const Call *call) {
     uint32_t seen = 0, axis;
     for (uint32_t k = 0; k < perm->n_items; k++) {
         const BuildPlace at = {.arg = 2, .item = k + 1};
-        if (!sema_want_axis_number(sema, &perm->items[k], "perm", &numbers[k]))
-            return value_poison();
+        const Value item = value_item(perm, k);
+        if (!sema_want_axis_number(sema, &item, "perm", &numbers[k])) return value_poison();
         if (!build_next_axis(sema->builder, at, numbers[k], from->rank, "perm", &seen, &axis))
             return sema_report(sema, call->span, call->args);
     }
@@ -95,9 +95,10 @@ static bool want_starts(Sema *sema, const Call *call, NodeId *starts) {
     const DimId one = dim_const(sema->dims, 1);
     for (uint32_t i = 0; i < list->n_items; i++) {
         Operand operand;
-        if (!sema_want_operand(sema, &list->items[i], "starts", &operand)) return false;
-        NodeId item = build_const_at(b, (BuildPlace){.arg = 3, .item = i + 1}, &operand, dtype);
-        items[i] = item == NODE_NONE ? item : build_reshape(b, item, (DimList){1, &one});
+        const Value item = value_item(list, i);
+        if (!sema_want_operand(sema, &item, "starts", &operand)) return false;
+        NodeId start = build_const_at(b, (BuildPlace){.arg = 3, .item = i + 1}, &operand, dtype);
+        items[i] = start == NODE_NONE ? start : build_reshape(b, start, (DimList){1, &one});
     }
     *starts = list->n_items == 1 ? items[0] : build_concat(b, list->n_items, items, 0);
     if (*starts != NODE_NONE) return true;
@@ -140,8 +141,10 @@ Value call_concat(Sema *sema, const Call *call) {
     if (!build_check_n_concat(sema->builder, list->n_items))
         return sema_report(sema, call->span, call->args);
     NodeId *xs = arena_array(sema->arena, NodeId, list->n_items);
-    for (uint32_t i = 0; i < list->n_items; i++)
-        if (!sema_want_tensor(sema, &list->items[i], "xs", &xs[i])) return value_poison();
+    for (uint32_t i = 0; i < list->n_items; i++) {
+        const Value item = value_item(list, i);
+        if (!sema_want_tensor(sema, &item, "xs", &xs[i])) return value_poison();
+    }
     if (!build_check_concat(sema->builder, xs[0])) return sema_report(sema, call->span, call->args);
     if (!want_axis(sema, call, 1, xs[0], &axis)) return value_poison();
     NodeId id = build_concat(sema_at(sema, call->span), list->n_items, xs, axis);
@@ -220,11 +223,11 @@ static bool want_window_axes(Sema *sema, const Call *call, uint32_t rank, uint32
     }
     for (uint32_t i = 0; i < *n; i++) {
         int64_t number = (int64_t)rank - *n + i;
-        const Value *item = axis->kind == VALUE_LIST ? &axis->items[i] : axis;
-        if (is_given && !sema_want_axis_number(sema, item, "axis", &number)) return false;
+        const Value item = axis->kind == VALUE_LIST ? value_item(axis, i) : *axis;
+        if (is_given && !sema_want_axis_number(sema, &item, "axis", &number)) return false;
         if (build_next_axis(sema->builder, (BuildPlace){0}, number, rank, NULL, &seen, &axes[i]))
             continue;
-        sema_report(sema, item->span, NULL);
+        sema_report(sema, item.span, NULL);
         return false;
     }
     return true;

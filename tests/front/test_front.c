@@ -369,6 +369,30 @@ Test(front, a_diagnostic_shows_place_shapes_and_declarations) {
     arena_free(arena);
 }
 
+/* Lists come from one file and are read in another. */
+Test(front, an_item_of_a_list_has_its_place_in_the_file_of_the_error) {
+    static const struct {
+        const char *expression, *place;
+    } cases[] = {
+        {"conv1d(x, x, padding=[[0, 1], [0, 1]])", "padding"},
+        {"transpose(x, perm=[0, 1, [2]])", "[2]"},
+        {"sum(x, axis=max_pool1d(x, 3, return_indices=true))",
+         "max_pool1d(x, 3, return_indices=true)"},
+    };
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Parsed parsed = parse(
+            arena, str_format(arena, "graph g(x: f32[4, 4, 4]) -> (y: f32[4, 4, 4]) {\n  y = %s\n}",
+                              cases[i].expression));
+        cr_assert_null(parsed.module);
+        const Diag *diag = parsed.diags.first;
+        const char *place = str_format(arena, "%.*s", (int)(diag->span.end - diag->span.begin),
+                                       diag->source->text + diag->span.begin);
+        cr_expect_str_eq(place, cases[i].place, "%s", messages(&parsed));
+    }
+    arena_free(arena);
+}
+
 Test(front, carets_stand_under_characters_and_not_bytes) {
     Arena *arena = arena_new(NULL);
     Parsed parsed = parse(
