@@ -58,7 +58,10 @@ static Value overflow(Sema *sema, Span span, Sugar sugar) {
 }
 
 static DimId int_remainder(DimTab *dims, DimId a, DimId b) {
-    return dim_sub(dims, a, dim_mul(dims, dim_div(dims, a, b), b));
+    int64_t divisor;
+    bool is_multiple = dim_is_const(dims, b, &divisor) && dim_multiple(dims, a) % divisor == 0;
+    return is_multiple ? dim_const(dims, 0)
+                       : dim_sub(dims, a, dim_mul(dims, dim_div(dims, a, b), b));
 }
 
 static Value int_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {

@@ -128,7 +128,7 @@ def dynamic_slice(x, starts, sizes) {
   return loop k in 0:rank(x) with y = x {
     room = reshape(iota([dim(x, k) - sizes[k] + 1], dtype=i64)[dim(x, k) - sizes[k]:], [])
     first = minimum(maximum(cast(starts[k], i64), 0), room)
-    part = y if sizes[k] == dim(x, k) else gather(y, first + iota([sizes[k]], dtype=i64), axis=k)
+    part = y if most(dim(x, k) - sizes[k]) == 0 else gather(y, first + iota([sizes[k]], dtype=i64), axis=k)
     return part
   }
 }

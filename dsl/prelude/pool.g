@@ -200,10 +200,29 @@ def adaptive_axis(x, axis, o, is_max) {
   return concat(ys, axis=axis)
 }
 
+# The same where the axis is a dim: each part is the axis without the elements outside.
+def adaptive_counted(x, axis, o, is_max) {
+  t = i32 if most(dim(x, axis) * o + o) < 2147483647 else i64
+  behind = [1] * (rank(x) - axis - 1)
+  n = extent(x, axis, t)
+  i = iota([o], dtype=t)
+  begin = i * n / o
+  end = ((i + 1) * n + (o - 1)) / o
+  k = iota([dim(x, axis)], dtype=t)
+  z = unsqueeze(x, axis)
+  inside = reshape(k >= unsqueeze(begin, 1) && k < unsqueeze(end, 1), [o, dim(x, axis)] + behind)
+  count = reshape(cast(end - begin, dtype(x)), [o] + behind)
+  sums = none if is_max else sum(where(inside, z, -0.0), axis=axis + 1) / count
+  return max(where(inside, z, -inf), axis=axis + 1) if is_max else sums
+}
+
 # The same for all of the last axes, one after the other.
 def adaptive_uneven(x, o, is_max) {
   y = loop i in 0:len(o) with y = cast(x, compute(x)) {
-    return adaptive_axis(y, rank(x) - len(o) + i, o[i], is_max)
+    k = rank(x) - len(o) + i
+    is_same = most(dim(x, k) - o[i]) == 0 && most(o[i] - dim(x, k)) == 0
+    parts = none if is_same || !is_known(dim(x, k)) else adaptive_axis(y, k, o[i], is_max)
+    return y if is_same else adaptive_counted(y, k, o[i], is_max) if parts == none else parts
   }
   return cast(y, dtype(x))
 }
@@ -211,7 +230,7 @@ def adaptive_uneven(x, o, is_max) {
 # The means or maxima of parts of the last axes of x, as many as `o` says for each.
 def adaptive_pool(x, o, is_max) {
   k = rank(of_rank(x, len(o) + 1, len(o) + 2)) - len(o)
-  even = loop i in 0:len(o) with even = true { return even && dim(x, k + i) % o[i] == 0 }
+  even = loop i in 0:len(o) with even = true { return even && most(dim(x, k + i) % o[i]) == 0 }
   return adaptive_even(x, o, is_max) if even else adaptive_uneven(x, o, is_max)
 }
 

@@ -107,16 +107,19 @@ def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=f
   is_one = (scale_factor == none) != (size == none)
   image = of_rank(x, n, n) if n > 0 else of_rank(x, 3, 16) if is_good else error(wrong)
   z = cast(image if is_one else error("give either `size` or `scale_factor`"), compute(x))
-  y, sizes = loop k in 2:rank(z) with y = x if is_nearest || mode == "area" else z, sizes = [] {
+  is_area = mode == "area"
+  y, is_plain, sizes = loop k in 2:rank(z) with y = x if is_nearest || is_area else z, is_plain = true, sizes = [] {
     given = none if scale_factor == none else each(scale_factor, rank(x) - 2)[k - 2]
     is_integer = kind(given) == "integer"
     scale = given if is_integer || given == none else whole(given) if whole(given) == given else none
     n = dim(x, k)
     m = each(size, rank(x) - 2)[k - 2] if given == none else n * scale if scale != none else whole(n * given)
     factor = none if scale != none || align_corners || recompute_scale_factor else given
-    return y if mode == "area" else interpolate_along(y, k, m, scale, factor, mode, align_corners), sizes + [m]
+    along = none if is_area else interpolate_along(y, k, m, scale, factor, mode, align_corners)
+    wide = y if is_area && scale == none else repeat_interleave(y, scale, axis=k) if is_area else along
+    return wide, is_plain && (!is_area || scale != none), sizes + [m]
   }
-  return adaptive_pool(x, sizes, false) if mode == "area" else cast(y, dtype(x))
+  return cast(y, dtype(x)) if is_plain else adaptive_pool(y, sizes, false)
 }
 
 # The elements of x: [B, C, H, W] at the places py, px: i32[B, P, Q]; 0 outside.

@@ -14,6 +14,9 @@ def of_rank(x, least, highest) {
                             else error("the rank must be {least} to {highest}, not {n}"))
 }
 
+# Whether an integer is known while compiling.
+def is_known(n) = most(n) == -most(-n)
+
 # Whether two shapes are the same.
 def is_same_shape(a, b) {
   n = len(a) if len(a) == len(b) else 0
@@ -168,8 +171,21 @@ def arange_from(start, end, step, dtype) {
 # `steps` numbers, equally far apart, from `start` to `end`.
 def linspace(start, end, steps, dtype=f32) {
   i = cast(iota([steps]), f64 if dtype == f64 else f32)
+  return linspace_known(i, start, end, steps, dtype) if is_known(steps) else linspace_counted(i, start, end, dtype)
+}
+
+# `linspace` of a number of steps, which are i.
+def linspace_known(i, start, end, steps, dtype) {
   gap = (1.0 * end - start) / (steps - 1) if steps > 1 else 0.0
   return cast(where(2 * i < steps, start + i * gap, end - (steps - 1 - i) * gap), dtype)
+}
+
+# `linspace` of the steps i, whose number is known only at run time: the same bits.
+def linspace_counted(i, start, end, dtype) {
+  n = extent(i, 0)
+  gap = cast(const(1.0 * end - start, f64) / cast(maximum(n - 1, 1), f64), dtype(i))
+  last = cast(n - 1, dtype(i))
+  return cast(where(2 * i < cast(n, dtype(i)), start + i * gap, end - (last - i) * gap), dtype)
 }
 
 # 1 on the diagonal of n rows and m columns, 0 elsewhere.
@@ -223,11 +239,25 @@ def roll(x, shift, axis=none) {
   return reshape(y, x.shape) if axis == none else y
 }
 
-# One axis turned.
+# One axis turned. Where the extent is known only at run time, the shift may or may not be less.
 def roll_one(x, shift, axis) {
   k = axis_of(axis, rank(x))
   n = dim(x, k)
-  s = (shift % n + n) % n
+  is_up = most(-shift) <= 0 && most(shift - n) <= 0
+  is_down = most(shift) <= 0 && most(-shift - n) <= 0
+  s = (shift % n + n) % n if is_known(n) else shift if is_up else n + shift if is_down else none
+  return roll_far(x, shift, k) if s == none else roll_by(x, s, k)
+}
+
+# Axis `k` turned by any number of places.
+def roll_far(x, shift, k) {
+  n = extent(x, k, i64)
+  return gather(x, ((iota([dim(x, k)], dtype=i64) - shift) % n + n) % n, axis=k)
+}
+
+# Axis `k` turned by 0 to n places.
+def roll_by(x, s, k) {
+  n = dim(x, k)
   front = x.shape[:k]
   back = x.shape[k + 1:]
   last = slice(x, begin=[0] * k + [n - s] + [0] * (rank(x) - k - 1), shape=front + [s] + back)

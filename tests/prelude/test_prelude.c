@@ -7,7 +7,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-/* Evaluates the graph `source`, whose inputs are filled at random; a `fill` overwrites them. */
+/* Evaluates the graph `source`, whose inputs are filled at random; a `fill` overwrites them. Its
+ * only dim is `extent`. */
 typedef struct Evaluated {
     Arena *arena;
     const Graph *graph;
@@ -20,7 +21,7 @@ static const char *messages(Arena *arena, const Diags *diags) {
     return text_str(&text);
 }
 
-static Evaluated evaluate(const char *source, void (*fill)(Tensor *inputs)) {
+static Evaluated evaluate_at(const char *source, int64_t extent, void (*fill)(Tensor *inputs)) {
     Evaluated e = {.arena = arena_new(NULL)};
     Diags diags = {.arena = e.arena};
     Module *module = front_parse(e.arena, strtab_new(e.arena), &diags,
@@ -32,14 +33,19 @@ static Evaluated evaluate(const char *source, void (*fill)(Tensor *inputs)) {
     for (uint32_t i = 0; i < e.graph->inputs.n; i++) {
         NodeId node = e.graph->inputs.data[i].node;
         Tensor *t = &e.inputs[i];
-        cr_assert(interp_shape(e.graph, node, NULL, t, e.arena, &error), "%s", error);
+        cr_assert(interp_shape(e.graph, node, &extent, t, e.arena, &error), "%s", error);
         cr_assert(tensor_new(e.arena, t->dtype, t->rank, t->dims, t));
         random_fill(&rng, FILL_UNIFORM, t);
     }
     if (fill) fill(e.inputs);
     e.values = arena_array(e.arena, Tensor, e.graph->nodes.n);
-    cr_assert(interp_graph(e.graph, NULL, e.inputs, NULL, e.values, e.arena, &error), "%s", error);
+    cr_assert(interp_graph(e.graph, &extent, e.inputs, NULL, e.values, e.arena, &error), "%s",
+              error);
     return e;
+}
+
+static Evaluated evaluate(const char *source, void (*fill)(Tensor *inputs)) {
+    return evaluate_at(source, 0, fill);
 }
 
 static const Tensor *output_of(const Evaluated *e, uint32_t i) {
@@ -245,6 +251,49 @@ static void check_case(const Case *c) {
 
 Test(prelude, functions_are_what_ops_spell_out) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_case(&cases[i]);
+}
+
+/* Of an axis N that is known only at run time. */
+static const Case dim_cases[] = {
+    {"x: f32[2, N, 3], at: i32[]", "f32[2, 1, 3]", "dynamic_slice(x, [0, at, 0], [2, 1, 3])", NULL},
+    {"x: f32[2, N]", "f32[2, N]", "roll(x, 1, 1)", NULL},
+    {"x: f32[2, N]", "f32[2, N]", "roll(x, -1, 1)", NULL},
+    {"x: f32[N, 2]", "f32[N, 2]", "roll(x, 0, 0)", NULL},
+    {"x: f32[2, N]", "f32[2, N]", "roll(x, 4, 1)", NULL},
+    {"x: f32[N, 3]", "f32[N, 3]", "roll(x, -14, 0)", NULL},
+    {"x: f32[N]", "f32[N]", "linspace(0.5, 2.75, N) + 0 * x", NULL},
+    {"x: f32[N]", "f64[N]", "linspace(3, -1, N, dtype=f64) + 0 * cast(x, f64)", NULL},
+    {"x: f32[1, 2, N, N]", "f32[1, 2, 3, 2]", "adaptive_avg_pool2d(x, [3, 2])", NULL},
+    {"x: f32[2, N]", "f32[2, 4]", "adaptive_max_pool1d(x, 4)", NULL},
+    {"x: f32[2, N, 3*N]", "f32[2, N, 3]", "adaptive_avg_pool1d(x, 3)", NULL},
+    {"x: f32[1, 2, N, 3]", "f32[1, 2, 2*N, 6]", "interpolate(x, scale_factor=2, mode=\"area\")",
+     NULL},
+    {"x: f32[1, 2, N, 4]", "f32[1, 2, 3*N, 2]", "interpolate(x, [3, 0.5], mode=\"area\")", NULL},
+};
+
+static Evaluated evaluate_case(Arena *arena, const Case *c, const char *dim, int64_t extent) {
+    const char *source = str_format(arena, "%s\ngraph g(%s) -> (y: %s) {\n  y = %s\n}", dim,
+                                    c->inputs, c->type, c->function);
+    return evaluate_at(source, extent, NULL);
+}
+
+Test(prelude, functions_of_a_dim_are_those_of_its_value) {
+    static const int64_t extents[] = {1, 2, 4, 5, 9, 12};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof dim_cases / sizeof *dim_cases; i++)
+        for (size_t k = 0; k < sizeof extents / sizeof *extents; k++) {
+            const Case *c = &dim_cases[i];
+            const char *known = str_format(arena, "dim N = %lld", (long long)extents[k]);
+            Evaluated e = evaluate_case(arena, c, "dim N in 1..100", extents[k]),
+                      of_number = evaluate_case(arena, c, known, 0);
+            const Tensor *y = output_of(&e, 0), *z = output_of(&of_number, 0);
+            int64_t n = tensor_n_elems(y);
+            cr_assert(n > 0 && n == tensor_n_elems(z));
+            for (int64_t j = 0; j < n; j++) expect_near(y->data[j], z->data[j], c->function, j);
+            arena_free(e.arena);
+            arena_free(of_number.arena);
+        }
+    arena_free(arena);
 }
 
 static const double edges[] = {0.0,  -0.0,     1,         -1,  3e-39, -2e38,

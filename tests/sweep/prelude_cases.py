@@ -25,7 +25,8 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "cubic_far", "interpolate_by", "interpolate_nearest_by", "interpolate_nearest_exact", "whole",
          "interpolate_along", "interpolate_between", "grid_mirrored", "grid_inside", "grid_bicubic", "flip_one", "roll_one", "diag_of_matrix",
          "diag_of_vector", "arange_from", "median_of_all", "median_along", "is_float", "floored",
-         "axis_of", "of_rank", "is_same_shape", "whole_numbers", "classes_of_rows", "pool_padding"}
+         "axis_of", "of_rank", "is_same_shape", "whole_numbers", "classes_of_rows", "pool_padding", "is_known",
+         "adaptive_counted", "roll_far", "roll_by", "linspace_known", "linspace_counted"}
 
 
 def case(*names):
