@@ -114,6 +114,7 @@ static void write_bounds(Writer *w) {
         put(w, w->numbers[bounds->least]);
         put(w, w->numbers[bounds->greatest]);
     }
+    put(w, w->numbers[w->kernel->tiles_taken]);
 }
 
 static void write_maps(Writer *w, const Variant *v) {

@@ -15,6 +15,7 @@ typedef struct Extremes {
     ScalarId value; /* in the table of its domain */
     Str maker;      /* name of the kernel */
     uint32_t buffers[N_EXTREMES];
+    uint32_t zeros; /* what the kernel stores too, i32, an element for each row; or NO_BUFFER */
 } Extremes;
 
 /* Values over the same axes: batches, blocks of keys, keys of a block. */
@@ -143,14 +144,14 @@ static Kernel new_kernel(const Bounder *b, const Domain *domain) {
 }
 
 /* Lets the row kernel reduce the value. */
-static Extremes add_extremes(const Bounder *b, const Domain *domain, ScalarId value,
-                             Kernel *kernel) {
+static Extremes add_extremes(const Bounder *b, const Domain *domain, ScalarId value, Kernel *kernel,
+                             uint32_t zeros) {
     static const OpId ops[N_EXTREMES] = {[LEAST] = OP_MIN, [GREATEST] = OP_MAX};
     NodeId node = b->plan->kernels.data[b->online].reduces.data[0].node;
     Dtype dtype = scalar_get(domain->scalars, value)->dtype;
     Shape shape = {.rank = 1, .dims = {kernel_n_rows(kernel)}};
     IndexId place = index_row_major(scalartab_indices(domain->scalars), kernel->n_parallel);
-    Extremes extremes = {.value = value, .maker = kernel->name};
+    Extremes extremes = {.value = value, .maker = kernel->name, .zeros = zeros};
     for (uint32_t i = 0; i < N_EXTREMES; i++) {
         uint32_t slot = kernel->reduces.n;
         Reduce reduce = {.node = node,
@@ -170,6 +171,18 @@ static Extremes add_extremes(const Bounder *b, const Domain *domain, ScalarId va
                 .buffer = extremes.buffers[i], .address = place, .value = result, .node = node});
     }
     return extremes;
+}
+
+/* Lets the row kernel store zeros. Returns their buffer. */
+static uint32_t add_zeros(const Bounder *b, const Domain *domain, Kernel *kernel) {
+    NodeId node = b->plan->kernels.data[b->online].reduces.data[0].node;
+    Shape shape = {.rank = 1, .dims = {kernel_n_rows(kernel)}};
+    uint32_t buffer = plan_add_temp(b->arena, b->plan, node, DT_I32, shape);
+    Store store = {.buffer = buffer, .node = node};
+    store.address = index_row_major(scalartab_indices(domain->scalars), kernel->n_parallel);
+    store.value = scalar_const(domain->scalars, DT_I32, 0);
+    vec_push(b->arena, &kernel->row_stores, store);
+    return buffer;
 }
 
 /* Puts the kernel and a launch of it in front of the launch. */
@@ -246,11 +259,28 @@ static void add_bounds(Bounder *b, const Domain *domain, ScalarId value, const E
     b->n_args += N_EXTREMES;
 }
 
+/* Lets the blocks of the launch count the tiles that they take, in the first of the zeros. */
+static void count_tiles(Bounder *b, uint32_t zeros) {
+    Kernel *kernel = maker_of(b);
+    if (zeros == NO_BUFFER || kernel->tiles_taken || b->n_args == MAX_KERNEL_ARGS) return;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexId first = index_dim(tab, dim_const(b->plan->graph->dims, 0));
+    kernel->tiles_taken = scalar_load(kernel->scalars, DT_I32, zeros, first, GUARD_NONE);
+    vec_push(b->arena, &kernel->args, zeros);
+    b->n_args++;
+}
+
+/* Whether blocks of the online kernel take tiles of rows until there are none. */
+static bool walks_over_tiles(const Bounder *b) {
+    const Variant *variant = &b->plan->kernels.data[b->online].variants[0];
+    return variant->is_persistent;
+}
+
 /* Gives the values of the launch that are over this domain their bounds, and takes them off the
  * list. */
 static void bound_values(Bounder *b, Domain *domain) {
     Kernel kernel = new_kernel(b, domain);
-    uint32_t n = 0;
+    uint32_t n = 0, zeros = NO_BUFFER;
     vec_push(b->arena, &kernel.stages, (Stage){.reduces = {0}});
     for (uint32_t i = 0; i < b->n_values; i++) {
         ScalarId value = b->values[i];
@@ -260,10 +290,13 @@ static void bound_values(Bounder *b, Domain *domain) {
         }
         ScalarId copy = in_domain(b, domain, value);
         if (!find_extremes(b, domain, copy)) {
-            Extremes extremes = add_extremes(b, domain, copy, &kernel);
+            if (!kernel.reduces.n && walks_over_tiles(b)) zeros = add_zeros(b, domain, &kernel);
+            Extremes extremes = add_extremes(b, domain, copy, &kernel, zeros);
             vec_push(b->arena, &domain->known, extremes);
         }
-        add_bounds(b, domain, value, find_extremes(b, domain, copy));
+        const Extremes *extremes = find_extremes(b, domain, copy);
+        add_bounds(b, domain, value, extremes);
+        count_tiles(b, extremes->zeros);
     }
     b->n_values = n;
     if (kernel.reduces.n) insert(b, kernel);
@@ -271,8 +304,8 @@ static void bound_values(Bounder *b, Domain *domain) {
 
 static void note_value(void *user, ScalarId id) {
     Bounder *b = user;
-    bool fits =
-        b->n_values < MOST_VALUES && b->n_args + N_EXTREMES * (b->n_values + 1) <= MAX_KERNEL_ARGS;
+    bool fits = b->n_values < MOST_VALUES &&
+                b->n_args + N_EXTREMES * (b->n_values + 1) + 1 <= MAX_KERNEL_ARGS;
     if (has_bounds(b, id) && fits && !vec_among(b->values, b->n_values, id))
         b->values[b->n_values++] = id;
 }

@@ -7,7 +7,9 @@
  *     least, greatest           [     0, 1    |     1, 2    |     2, 5    | .. ]
  *     [batch, (n + 127) / 128]
  *
- * Launches whose masks have the same value share its bounds. */
+ * Launches whose masks have the same value share its bounds. The row kernel also stores a zero,
+ * from which blocks of the launch count the tiles of rows that they take: by such masks these take
+ * different times. */
 #ifndef FUSEC_LAUNCH_MASK_BOUNDS_H
 #define FUSEC_LAUNCH_MASK_BOUNDS_H
 

@@ -216,6 +216,7 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
         mark(live, kernel->bounds.data[i].least);
         mark(live, kernel->bounds.data[i].greatest);
     }
+    if (kernel->tiles_taken) mark(live, kernel->tiles_taken);
     mark_operands(kernel->scalars, live);
     return live;
 }

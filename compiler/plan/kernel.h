@@ -111,10 +111,12 @@ struct Kernel {
     Vec(Store) row_stores; /* once per parallel index, after all stages */
     Vec(uint32_t) args;    /* buffers, in argument order */
     Vec(Bounds) bounds;    /* of the kernel that makes an online kernel's scores */
-    Vec(NodeId) nodes;     /* ascending: nodes that it computes; empty if it only copies data */
-    Vec(Trace) traces;     /* shared by kernels that one kernel was split into */
-    uint64_t symbols;      /* dims passed to it: bit set of dim symbols */
-    Variant *variants;     /* at most MAX_VARIANTS; shared by copies of the kernel */
+    ScalarId tiles_taken; /* of it too: a load of how many tiles of rows blocks have taken, which is
+                           * 0 before the launch and behind it; SCALAR_NONE: nobody counts */
+    Vec(NodeId) nodes;    /* ascending: nodes that it computes; empty if it only copies data */
+    Vec(Trace) traces;    /* shared by kernels that one kernel was split into */
+    uint64_t symbols;     /* dims passed to it: bit set of dim symbols */
+    Variant *variants;    /* at most MAX_VARIANTS; shared by copies of the kernel */
     uint32_t n_variants;
     uint32_t program; /* kernels of a number are copies of one, but for their buffers and nodes, as
                        * fusion made them (fuse/op_kernels.h); 0: no other kernel need be */

@@ -310,6 +310,7 @@ static void print_kernel(Printer *p, uint32_t at) {
         text_printf(p->out, "  bounds of s%u: s%u, s%u\n", bounds->value, bounds->least,
                     bounds->greatest);
     }
+    if (kernel->tiles_taken) text_printf(p->out, "  tiles taken: s%u\n", kernel->tiles_taken);
     for (uint32_t i = 0; i < kernel->n_variants; i++) print_variant(p, &kernel->variants[i]);
 }
 

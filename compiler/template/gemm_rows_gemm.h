@@ -87,8 +87,9 @@ static inline uint32_t online_product_registers(uint32_t columns, uint32_t width
 
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,
  * then the buffers of results, then two mbarriers of the lhs and five of each stage, then a flag
- * per stage and warp of the producer. */
-enum { GEMM_ROWS_GEMM_STAGE_BARRIERS = 5 };
+ * per stage and warp of the producer, then two mbarriers of the next tile of rows and its number.
+ */
+enum { GEMM_ROWS_GEMM_STAGE_BARRIERS = 5, ONLINE_GIVEN_BYTES = 24 };
 typedef struct GemmRowsGemmTiles {
     uint32_t left_bytes, right_bytes, values_bytes;
 } GemmRowsGemmTiles;
@@ -97,7 +98,8 @@ static inline uint32_t gemm_rows_gemm_wgmma_bytes(GemmRowsGemmTiles tiles, const
     uint32_t stage = tiles.right_bytes + tiles.values_bytes +
                      GEMM_ROWS_GEMM_STAGE_BARRIERS * WGMMA_BARRIER_BYTES + 4 * WGMMA_GROUP_WARPS;
     return tiles.left_bytes + result->gemm.stages * stage +
-           result->gemm.warps_m * wgmma_epilogue_bytes(result) + 2 * WGMMA_BARRIER_BYTES;
+           result->gemm.warps_m * wgmma_epilogue_bytes(result) + 2 * WGMMA_BARRIER_BYTES +
+           ONLINE_GIVEN_BYTES;
 }
 
 #endif

@@ -30,6 +30,31 @@ Test(online_walk, every_tile_is_taken_once) {
         }
 }
 
+/* Two launches share the bounds of the numbers of documents, and so the count of tiles that have
+ * been taken: the second finds it as the first did. */
+Test(online_walk, blocks_take_the_next_tile_of_documents) {
+    static const char source[] =
+        "dim B in 0..1000\n"
+        "graph g(q: bf16[B, 300, 32], k: bf16[B, 600, 32], v: bf16[B, 600, 32], ids: i32[600], "
+        "own: i32[300]) -> (o: bf16[B, 300, 32]) {\n"
+        "  same = unsqueeze(own, 1) == unsqueeze(ids, 0)\n"
+        "  fuse must {\n    s = matmul(q, transpose(k, [0, 2, 1]), out=f32)\n"
+        "    p = softmax_matmul(where(same, s, -inf), v)\n  }\n"
+        "  fuse must {\n    t = matmul(p, transpose(k, [0, 2, 1]), out=f32)\n"
+        "    o = softmax_matmul(where(same, t, -inf), v)\n  }\n}\n";
+    static const char *const cases[][2] = {{"1", "2"}, {"2", "3"}, {"7", "1"}, {"2", "0"}};
+    char line[200];
+    write_file("a.g", source, strlen(source));
+    setenv("LD_LIBRARY_PATH", "build/emulator", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("FUSEC_EMU_PROCESSORS", cases[i][0], 1);
+        snprintf(line, sizeof line,
+                 "verify @a.g --device=cuda --target=sm_90a --data=integers --dim=B=%s",
+                 cases[i][1]);
+        expect(line, 0, "1 comparison agrees");
+    }
+}
+
 /* A block takes parts of the keys one after the other, of which a mask hides all but the first. */
 Test(online_walk, tiles_of_which_no_row_sees_a_key) {
     static const char source[] =

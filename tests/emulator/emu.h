@@ -270,8 +270,8 @@ EmuRun emu_move, emu_pack, emu_unpack, emu_add, emu_sub, emu_mul_lo, emu_mad_lo,
     emu_popc, emu_extreme, emu_bfe, emu_prmt, emu_lop3, emu_select, emu_compare_int, emu_nothing;
 EmuRun emu_float_2, emu_fma, emu_float_1, emu_compare_float, emu_set_float, emu_convert,
     emu_convert_2;
-EmuRun emu_load, emu_store, emu_address_of_param, emu_bar, emu_bar_arrive, emu_shuffle, emu_redux,
-    emu_elect, emu_vote, emu_cluster_arrive, emu_cluster_wait, emu_mapa;
+EmuRun emu_load, emu_store, emu_atom_inc, emu_address_of_param, emu_bar, emu_bar_arrive,
+    emu_shuffle, emu_redux, emu_elect, emu_vote, emu_cluster_arrive, emu_cluster_wait, emu_mapa;
 EmuRun emu_mbarrier_init, emu_mbarrier_arrive, emu_mbarrier_try, emu_tensor_copy, emu_store_async,
     emu_copy_async, emu_copy_commit, emu_copy_wait;
 EmuRun emu_ldmatrix, emu_mma, emu_wgmma, emu_wgmma_commit, emu_wgmma_wait;

@@ -80,6 +80,22 @@ EmuOutcome emu_store(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
+/* Operands: the value before, the address, and the value behind which 0 follows. */
+EmuOutcome emu_atom_inc(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t address = emu_get(warp, &inst->x[1], lane);
+        uint8_t *at = place(warp, inst, address);
+        uint32_t before, most = (uint32_t)emu_get(warp, &inst->x[2], lane);
+        if (!at) return emu_fail(warp, inst, "counts where nothing is", address);
+        memcpy(&before, at, sizeof before);
+        uint32_t after = before >= most ? 0 : before + 1;
+        memcpy(at, &after, sizeof after);
+        emu_set(warp, &inst->x[0], lane, before);
+    }
+    warp->machine->n_idle = 0;
+    return EMU_GO_ON;
+}
+
 EmuOutcome emu_address_of_param(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint8_t *at = warp->machine->params + emu_get(warp, &inst->x[1], lane);

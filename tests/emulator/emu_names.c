@@ -135,7 +135,8 @@ static void choose_by_type(EmuInst *inst) {
 
 /* Chooses which type of its name an instruction goes by, and reads the rest of the name. */
 static void read_rest(EmuInst *inst, const char *name) {
-    if (inst->run == emu_load || inst->run == emu_store) read_access(inst, name);
+    if (inst->run == emu_load || inst->run == emu_store || inst->run == emu_atom_inc)
+        read_access(inst, name);
     if (inst->run == emu_compare_int || inst->run == emu_set_float) {
         const char *at = name;
         next_piece(&at);

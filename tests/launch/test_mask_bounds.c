@@ -54,6 +54,9 @@ Test(mask_bounds, a_kernel_in_front_reduces_each_block_of_keys) {
             cr_expect(kernel_only_reads(scores, buffer));
             cr_expect_eq(plan->buffers.data[buffer].kind, BUFFER_TEMP);
         }
+        /* Where blocks walk over tiles, they count them. */
+        cr_expect_eq(scores->tiles_taken != SCALAR_NONE, targets[t] == TARGET_SM_90A);
+        cr_expect_eq(first->row_stores.n, targets[t] == TARGET_SM_90A ? 3u : 2u);
         cr_expect_null(plan_verify(plan, arena));
     }
     arena_free(arena);
@@ -113,6 +116,14 @@ Test(mask_bounds, launches_of_the_same_ids_share_them) {
         "  z = attention(y, k, v, mask=own == unsqueeze(others, 0))\n}\n";
     const Plan *plan = plan_of(arena, TARGET_SM_90A, source);
     expect(plan, 5, 3, "three layers");
+    uint32_t counts[3], n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        if (!kernel->tiles_taken) continue;
+        cr_assert_lt(n, 3u);
+        counts[n++] = scalar_get(kernel->scalars, kernel->tiles_taken)->buffer;
+    }
+    cr_expect(n == 3 && counts[0] == counts[1] && counts[1] != counts[2], "counts of tiles");
     cr_expect_null(plan_verify(plan, arena));
     arena_free(arena);
 }

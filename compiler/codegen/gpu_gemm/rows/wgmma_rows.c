@@ -138,6 +138,13 @@ static Val flag_at(const WgmmaRows *s, Val stage, Val warp) {
     return k_byte(k, before, k_muli(k, number, 4));
 }
 
+WgmmaRowsGiven wgmma_rows_given(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    Val full = flag_at(s, k_i32(k, s->n_stages), k_i32(k, 0));
+    return (WgmmaRowsGiven){full, k_byte(k, full, k_i32(k, WGMMA_BARRIER_BYTES)),
+                            k_byte(k, full, k_i32(k, 2 * WGMMA_BARRIER_BYTES))};
+}
+
 /* Whether a row may not see a key of a tile. */
 static bool hides_keys(const WgmmaRows *s) {
     return s->may_hide || wgmma_rows_hide_columns(s);
@@ -163,6 +170,11 @@ static void init_barriers(const WgmmaRows *s) {
         gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_CHECKED), N_CHECKERS);
         for (uint32_t w = 0; w < WGMMA_GROUP_WARPS; w++)
             k_store(k, k_i32(k, 0), flag_at(s, stage, k_i32(k, w)));
+    }
+    if (wgmma_rows_counts_tiles(s)) {
+        WgmmaRowsGiven given = wgmma_rows_given(s);
+        gpu_mbarrier_init(k, given.full, 1);
+        gpu_mbarrier_init(k, given.empty, (n_consumers + 1) * WGMMA_GROUP_WARPS);
     }
     gpu_mbarrier_publish(k);
     k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
@@ -287,6 +299,7 @@ static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState 
 static void check_tile(WgmmaRows *s, Val number, Val *ring) {
     wgmma_rows_take_tile(s, number);
     wgmma_rows_each_columns(s, check_columns, ring);
+    ring[2] = k_xori(s->k, ring[2], 1);
 }
 
 /* Moves registers from the producer's threads to the consumers'. In a single block with a single
@@ -308,7 +321,7 @@ static void run_copying(WgmmaRows *s) {
     s->left_parity = k_alloca(k, k->i32);
     s->wants_left = k_alloca(k, k->i32);
     if (!s->has_maps) {
-        wgmma_rows_each_tile(s, fill_tile);
+        wgmma_rows_each_tile(s, fill_tile, true);
         return;
     }
     Val is_first = k_eqi(k, s->out.warp, s->out.sched->gemm.warps_m);
@@ -317,12 +330,12 @@ static void run_copying(WgmmaRows *s) {
     Val is_elected = k_extract_value(k, elected, 1);
     If lane = if_begin(k, wgmma_rows_hide_columns(s) ? NULL : is_elected);
     s->copies = wgmma_rows_hide_columns(s) ? is_elected : NULL;
-    wgmma_rows_each_tile(s, fill_tile);
+    wgmma_rows_each_tile(s, fill_tile, true);
     if_end(k, &lane);
     if_end(k, &warp);
     if (!n_checkers(s)) return;
     If others = if_begin(k, k_not(k, is_first));
-    wgmma_rows_each_tile(s, check_tile);
+    wgmma_rows_each_tile(s, check_tile, false);
     if_end(k, &others);
 }
 
@@ -604,7 +617,7 @@ static void run_multiplying(WgmmaRows *s) {
     If last = if_begin(k, k_eqi(k, s->out.group, (int64_t)s->out.n_groups - 1));
     give_turn(s);
     if_end(k, &last);
-    wgmma_rows_each_tile(s, multiply_tile);
+    wgmma_rows_each_tile(s, multiply_tile, false);
 }
 
 static void emit(Lower *lowers) {

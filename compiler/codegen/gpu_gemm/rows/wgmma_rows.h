@@ -122,16 +122,27 @@ void wgmma_rows_each_columns(WgmmaRows *s, WgmmaRowsWork *work, Val *ring);
 
 /* Opens the kernels of the launch; `out` stays for the template. */
 void wgmma_rows_open(WgmmaRows *s, Lower *lowers);
+/* Whether a block takes the next tile of rows when it has one less to do (Kernel.tiles_taken). All
+ * warps of the producer and of the consumers then walk over tiles. */
+static inline bool wgmma_rows_counts_tiles(const WgmmaRows *s) {
+    return s->lower->kernel->tiles_taken != SCALAR_NONE;
+}
+/* Where it does, shared memory for the next tile of rows: mbarriers, and its number
+ * (index_type). */
+typedef struct WgmmaRowsGiven {
+    Val full, empty, number;
+} WgmmaRowsGiven;
+WgmmaRowsGiven wgmma_rows_given(const WgmmaRows *s);
 /* The number of the tile of rows at place `at` of all. Where masks hide tiles of columns, tiles of
  * rows take different times: a few batches are computed together, and their tiles of rows go from
  * the last to the first, as under a causal mask the last rows see the most columns. */
 Val wgmma_rows_number(const WgmmaRows *s, Val at);
 /* The work of a role on tile `number` of rows. `ring`: the stage, its parity and that of the lhs,
- * updated in place. */
+ * which changes with each tile, updated in place. */
 enum { WGMMA_ROWS_RING = 3 };
 typedef void WgmmaRowsTileWork(WgmmaRows *s, Val number, Val *ring);
-/* Does the work on each of the block's tiles of rows. */
-void wgmma_rows_each_tile(WgmmaRows *s, WgmmaRowsTileWork *work);
+/* Does the work on each of the block's tiles of rows. is_producer: the role brings in operands. */
+void wgmma_rows_each_tile(WgmmaRows *s, WgmmaRowsTileWork *work, bool is_producer);
 void wgmma_rows_make_variables(WgmmaRows *s);
 /* Sets the block to tile `number` (index_type). */
 void wgmma_rows_take_tile(WgmmaRows *s, Val number);

@@ -100,8 +100,86 @@ static void each_tile_by_rounds(WgmmaRows *s, WgmmaRowsTileWork *work) {
     loop_end(k, &loop);
 }
 
-void wgmma_rows_each_tile(WgmmaRows *s, WgmmaRowsTileWork *work) {
+/* The place (i32) after those of all tiles that blocks have taken. The launch adds one to the count
+ * as often as there are tiles, `n` (i32) times, and the last time it wraps to 0. */
+static Val take_place(const WgmmaRows *s, Val n) {
     const Codegen *k = s->k;
+    const Lower *lower = s->lower;
+    const Scalar *taken = scalar_get(lower->kernel->scalars, lower->kernel->tiles_taken);
+    Val args[2] = {lower->pointers[lower_arg(lower, taken->buffer)], k_subi(k, n, 1)};
+    Val before =
+        k_asm(k, k->i32, "atom.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}", args, 2, true);
+    return k_add(k, before, gpu_special(k, "nctaid.x"));
+}
+
+/* A thread of the producer gives the block its next tile: at first that of the block's number, then
+ * the next one of all, so that no block is done long before another. -1: there are no more.
+ * `is_later` (i32, a variable): whether the block has had one. */
+static void give_tile(const WgmmaRows *s, const WgmmaRowsGiven *given, Val parity, Val is_later) {
+    const Codegen *k = s->k;
+    LLVMTypeRef type = s->lower->index_type;
+    Val n = k_index_cast(k, lower_dim(s->lower, n_tiles(s)), k->i32);
+    Val place = k_alloca(k, k->i32), number = k_alloca(k, type);
+    If gives = if_begin(k, k_eqi(k, s->out.in_group, 0));
+    wgmma_wait(&s->out, given->empty, k_xori(k, parity, 1));
+    k_store(k, gpu_special(k, "ctaid.x"), place);
+    If later = if_begin(k, k_nei(k, k_load(k, k->i32, is_later), 0));
+    k_store(k, take_place(s, n), place);
+    if_end(k, &later);
+    k_store(k, k_i32(k, 1), is_later);
+    k_store(k, k_int(type, -1), number);
+    Val at = k_load(k, k->i32, place);
+    If more = if_begin(k, k_ult(k, at, n));
+    k_store(k, wgmma_rows_number(s, gpu_index(s->lower, at)), number);
+    if_end(k, &more);
+    k_store(k, k_load(k, type, number), given->number);
+    gpu_mbarrier_arrive(k, given->full);
+    if_end(k, &gives);
+    gpu_warp_barrier(k);
+}
+
+/* The number of the block's next tile, which each warp reads. */
+static Val given_tile(const WgmmaRows *s, const WgmmaRowsGiven *given, Val parity) {
+    const Codegen *k = s->k;
+    wgmma_wait(&s->out, given->full, parity);
+    Val number = k_load(k, s->lower->index_type, given->number);
+    gpu_warp_barrier(k);
+    If one = if_begin(k, k_eqi(k, k_andi(k, s->out.thread, WARP_THREADS - 1), 0));
+    gpu_mbarrier_arrive(k, given->empty);
+    if_end(k, &one);
+    return number;
+}
+
+static void each_given_tile(WgmmaRows *s, WgmmaRowsTileWork *work, bool is_producer) {
+    const Codegen *k = s->k;
+    Val ring[WGMMA_ROWS_RING], kept[WGMMA_ROWS_RING], is_later = k_alloca(k, k->i32);
+    WgmmaRowsGiven given = wgmma_rows_given(s);
+    LLVMBasicBlockRef take = k_block(k, "take_tile"), own = k_block(k, "own_tile");
+    LLVMBasicBlockRef done = k_block(k, "no_tiles");
+    k_store(k, k_i32(k, 0), is_later);
+    for (uint32_t i = 0; i < WGMMA_ROWS_RING; i++) {
+        kept[i] = k_alloca(k, k->i32);
+        k_store(k, k_i32(k, 0), kept[i]);
+    }
+    k_branch(k, take);
+    for (uint32_t i = 0; i < WGMMA_ROWS_RING; i++) ring[i] = k_load(k, k->i32, kept[i]);
+    Val parity = ring[WGMMA_ROWS_RING - 1]; /* it changes with every tile of rows */
+    if (is_producer) give_tile(s, &given, parity, is_later);
+    Val number = given_tile(s, &given, parity);
+    k_cond_br(k, k_eqi(k, number, -1), done, own);
+    k_goto(k, own);
+    work(s, number, ring);
+    for (uint32_t i = 0; i < WGMMA_ROWS_RING; i++) k_store(k, ring[i], kept[i]);
+    k_br(k, take);
+    k_goto(k, done);
+}
+
+void wgmma_rows_each_tile(WgmmaRows *s, WgmmaRowsTileWork *work, bool is_producer) {
+    const Codegen *k = s->k;
+    if (wgmma_rows_counts_tiles(s)) {
+        each_given_tile(s, work, is_producer);
+        return;
+    }
     if (s->n_masks) {
         each_tile_by_rounds(s, work);
         return;
