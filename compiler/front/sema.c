@@ -70,11 +70,7 @@ static void check_defs(Sema *sema) {
         const Binding *old = scope_find(&seen, def->name);
         Frame frame = {.source = def->source};
         sema->frame = &frame;
-        if (op_by_name(def->name))
-            sema_error(sema, DIAG_REDEFINITION, def->span, "`%s` is an op and cannot be redefined",
-                       def->name);
-        else if (old)
-            sema_error(sema, DIAG_REDEFINITION, def->span, "a second def `%s`", def->name);
+        if (old) sema_error(sema, DIAG_REDEFINITION, def->span, "a second def `%s`", def->name);
         if (old) diag_note(sema->diags, old->source, old->span, "the first is here");
         if (!old)
             scope_add(sema->arena, &seen, def->name, value_poison(), def->span)->source =

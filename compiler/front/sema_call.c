@@ -44,11 +44,13 @@ static const AstDef *def_in(const AstFile *file, Str name) {
     return NULL;
 }
 
-/* The program's own defs take precedence over the prelude's, except inside the prelude. */
-static const AstDef *find_def(const Sema *sema, Str name) {
+/* What a name calls: a def, else an op, else a row of calls.def. The program's own defs take
+ * precedence over ops and the prelude's, except inside the prelude. */
+static const AstDef *find_callee(const Sema *sema, Str name, OpId *op) {
     const AstDef *def = NULL;
     if (!prelude_is_source(sema->prelude, sema->frame->source)) def = def_in(sema->file, name);
-    return def ? def : prelude_def(sema->prelude, name);
+    *op = def ? OP_NONE : op_by_name(name);
+    return def || *op ? def : prelude_def(sema->prelude, name);
 }
 
 bool sema_is_callable(const Sema *sema, Str name) {
@@ -57,9 +59,10 @@ bool sema_is_callable(const Sema *sema, Str name) {
 }
 
 bool sema_function(const Sema *sema, Str name, Value *value) {
-    const AstDef *def = op_by_name(name) ? NULL : find_def(sema, name);
+    OpId op;
+    const AstDef *def = find_callee(sema, name, &op);
     *value = (Value){.kind = VALUE_FUNCTION, .string = name, .def = def};
-    return def || op_by_name(name);
+    return def || op;
 }
 
 /* The function that a name of the program is bound to; NULL: none. */
@@ -343,8 +346,8 @@ static Value call_def(Sema *sema, const Ast *ast, const AstDef *def, const Ast *
 
 Value sema_call(Sema *sema, const Ast *ast, const Ast *as) {
     const Value *bound = bound_function(sema, ast->name);
-    OpId op = op_by_name(bound ? bound->string : ast->name);
-    const AstDef *def = bound ? bound->def : op ? NULL : find_def(sema, ast->name);
+    OpId op = bound ? op_by_name(bound->string) : OP_NONE;
+    const AstDef *def = bound ? bound->def : find_callee(sema, ast->name, &op);
     if (def) return call_def(sema, ast, def, as);
     if (as && sema_is_callable(sema, ast->name)) return no_params(sema, ast, as);
     if (op && op_info(op)->cls == CLASS_ELTWISE) return call_eltwise(sema, ast, op);

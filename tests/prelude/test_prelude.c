@@ -326,15 +326,38 @@ static void fill_halves(Tensor *inputs) {
     for (int64_t i = 0; i < 4; i++) inputs[0].data[i] = (double)i;
 }
 
-/* The prelude's own calls are of its own functions. */
+/* The prelude's own calls are of its own functions and of ops. */
 Test(prelude, a_def_of_the_program_hides_a_function_outside_the_prelude_alone) {
     Evaluated e = evaluate("def atan(x) = x * 7.0\n"
-                           "graph g(x: f32[4]) -> (a: f32[4], b: f32[4]) {\n"
-                           "  a = atan(x)\n  b = asin(x * 0.25)\n}",
+                           "def sqrt(x) = x * 3.0\n"
+                           "graph g(x: f32[4]) -> (a: f32[4], b: f32[4], c: f32[4]) {\n"
+                           "  a = atan(x)\n  b = asin(x * 0.25)\n  c = sqrt(x)\n}",
                            fill_halves);
     for (int64_t i = 0; i < 4; i++) {
         expect_near(output_of(&e, 0)->data[i], 7 * (double)i, "atan", i);
         expect_near(output_of(&e, 1)->data[i], asin((double)i / 4), "asin", i);
+        expect_near(output_of(&e, 2)->data[i], 3 * (double)i, "sqrt", i);
     }
     arena_free(e.arena);
+}
+
+/* Every op may be hidden, in calls and as a value; what operators mean stays. */
+Test(prelude, a_def_of_the_program_hides_each_op) {
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        const char *name = op_info((OpId)op)->name;
+        if (op == OP_PARAM) continue; /* a reserved word */
+        Arena *arena = arena_new(NULL);
+        const char *source = str_format(arena,
+                                        "def %s(x) = [x]\ndef call(f, x) = f(x)\n"
+                                        "graph g(x: f32[4]) -> (a: f32[4], b: f32[4]) {\n"
+                                        "  a = %s(x)[0] + x\n  b = call(%s, x)[0]\n}",
+                                        name, name, name);
+        Evaluated e = evaluate(source, fill_halves);
+        for (int64_t i = 0; i < 4; i++) {
+            expect_near(output_of(&e, 0)->data[i], 2 * (double)i, name, i);
+            expect_near(output_of(&e, 1)->data[i], (double)i, name, i);
+        }
+        arena_free(e.arena);
+        arena_free(arena);
+    }
 }
