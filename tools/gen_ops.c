@@ -31,7 +31,9 @@ static const char *const class_docs[] = {
         "saturates, and turns NaN into 0; to bool is `x != 0`.",
     [CLASS_REDUCE] = "`op(x, axis=k, keep=false)` over an axis, a list of axes, or all of them. "
                      "Sums and products are accumulated in an order fixed by extents, dtype and "
-                     "target alone.",
+                     "target alone. Here and in the next four tables bool counts as the i32 "
+                     "numbers 0 and 1, where the op takes integers. The result is then bool of a "
+                     "largest or smallest element, else i32.",
     [CLASS_ARGREDUCE] = "`op(x, axis=k, keep=false)` over one axis; the first of equal elements; "
                         "the result is i32. Without an axis, or with `axis=none`, all elements "
                         "count, in row-major order.",

@@ -65,19 +65,34 @@ Value call_bitcast(Sema *sema, const Call *call) {
 
 /* Reductions. */
 
-/* The tensor argument of a reduction. */
-static bool want_reduced(Sema *sema, const Call *call, NodeId *x) {
+/* The tensor argument of a reduction, a scan, a sort or segments. Of bool its elements count as the
+ * numbers 0 and 1, i32, where the op takes integers; `is_bool` says so. */
+static bool want_reduced(Sema *sema, const Call *call, NodeId *x, bool *is_bool) {
     if (!sema_want_tensor(sema, &call->args[0], "x", x)) return false;
+    *is_bool =
+        dtype_is_bool(sema_node(sema, *x)->dtype) && dtype_in(DT_I32, op_info(call->op)->dtypes);
+    if (*is_bool) {
+        const Operand operand = operand_tensor(*x);
+        *x = build_cast(sema_at(sema, call->span), &operand, DT_I32);
+        return *x != NODE_NONE;
+    }
     if (build_check_dtype(sema->builder, call->op, sema_node(sema, *x)->dtype)) return true;
     sema_report(sema, call->span, NULL);
     return false;
 }
 
+/* The result where `want_reduced` says `is_bool`: bool, if it is one of the elements. */
+static NodeId as_reduced(Sema *sema, const Call *call, NodeId id, bool is_bool) {
+    if (!is_bool || id == NODE_NONE || op_info(call->op)->orders) return id;
+    const Operand zero = operand_int(dim_const(sema->dims, 0));
+    return build_eltwise(sema->builder, OP_GREATER, 2, (const Operand[]){operand_tensor(id), zero});
+}
+
 Value call_reduce(Sema *sema, const Call *call) {
     NodeId x;
     uint32_t axes;
-    bool keep = false;
-    if (!want_reduced(sema, call, &x)) return value_poison();
+    bool keep = false, is_bool;
+    if (!want_reduced(sema, call, &x, &is_bool)) return value_poison();
     if (call->args[1].kind == VALUE_TENSOR) {
         const OpInfo *info = op_info(call->op);
         sema_error(sema, DIAG_BAD_ARGUMENT, call->args[1].span,
@@ -92,7 +107,7 @@ Value call_reduce(Sema *sema, const Call *call) {
         !sema_want_bool(sema, &call->args[2], "keep", &keep))
         return value_poison();
     NodeId id = build_reduce(sema_at(sema, call->span), call->op, x, axes, keep);
-    return sema_made(sema, call->span, call->args, id);
+    return sema_made(sema, call->span, call->args, as_reduced(sema, call, id, is_bool));
 }
 
 /* The index of an element among all of them, in row-major order, for a call without an axis. */
@@ -112,9 +127,9 @@ static Value argreduce_all(Sema *sema, const Call *call, NodeId x) {
 Value call_argreduce(Sema *sema, const Call *call) {
     NodeId x;
     uint32_t axis;
-    bool keep = false;
+    bool keep = false, is_bool;
     ValueKind kind = call->args[1].kind;
-    if (!want_reduced(sema, call, &x)) return value_poison();
+    if (!want_reduced(sema, call, &x, &is_bool)) return value_poison();
     bool has_axes = sema_node(sema, x)->shape.rank > 1 || kind == VALUE_NONE;
     if (has_axes && (kind == VALUE_ABSENT || kind == VALUE_NONE))
         return argreduce_all(sema, call, x);
@@ -128,18 +143,19 @@ Value call_argreduce(Sema *sema, const Call *call) {
 Value call_scan(Sema *sema, const Call *call) {
     NodeId x;
     uint32_t axis;
-    if (!want_reduced(sema, call, &x) ||
+    bool is_bool;
+    if (!want_reduced(sema, call, &x, &is_bool) ||
         !sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis))
         return value_poison();
     NodeId id = build_scan(sema_at(sema, call->span), call->op, x, axis);
-    return sema_made(sema, call->span, call->args, id);
+    return sema_made(sema, call->span, call->args, as_reduced(sema, call, id, is_bool));
 }
 
 Value call_sort(Sema *sema, const Call *call) {
     NodeId x;
     uint32_t axis;
-    bool descends = call->op == OP_ARGSORT_DESCENDING;
-    if (!want_reduced(sema, call, &x)) return value_poison();
+    bool descends = call->op == OP_ARGSORT_DESCENDING, is_bool;
+    if (!want_reduced(sema, call, &x, &is_bool)) return value_poison();
     uint32_t rank = sema_node(sema, x)->shape.rank;
     bool is_last = rank > 1 && call->args[1].kind == VALUE_ABSENT;
     axis = rank - 1;
@@ -165,13 +181,15 @@ Value call_segments(Sema *sema, const Call *call) {
     NodeId x, ids;
     DimId count;
     uint32_t axis = 0;
-    if (!want_reduced(sema, call, &x) || !sema_want_tensor(sema, &call->args[1], "ids", &ids) ||
+    bool is_bool;
+    if (!want_reduced(sema, call, &x, &is_bool) ||
+        !sema_want_tensor(sema, &call->args[1], "ids", &ids) ||
         !want_count(sema, &call->args[2], &count) ||
         (call->args[3].kind != VALUE_ABSENT &&
          !sema_want_axis(sema, &call->args[3], "axis", sema_node(sema, x)->shape.rank, &axis)))
         return value_poison();
     NodeId id = build_segments(sema_at(sema, call->span), call->op, x, ids, count, axis);
-    return sema_made(sema, call->span, call->args, id);
+    return sema_made(sema, call->span, call->args, as_reduced(sema, call, id, is_bool));
 }
 
 /* Matmul. */

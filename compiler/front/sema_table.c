@@ -7,19 +7,18 @@ typedef struct Table {
     Vec(Value) items; /* numbers, in row-major order */
 } Table;
 
-/* The extents are those of the first items. */
+/* The extents are those of the first items. A list without items has the last extent, 0. */
 static bool read_shape(Table *t, const Value *value) {
     Value at = *value;
-    for (; at.kind == VALUE_LIST && at.n_items; at = value_item(&at, 0)) {
+    for (; at.kind == VALUE_LIST; at = value_item(&at, 0)) {
         if (!build_check_n_axes(t->sema->builder, t->shape.rank + 1)) {
             sema_report(t->sema, at.span, NULL);
             return false;
         }
         t->shape.dims[t->shape.rank++] = dim_const(t->sema->dims, at.n_items);
+        if (at.n_items == 0) break;
     }
-    if (at.kind != VALUE_LIST) return true;
-    sema_error(t->sema, DIAG_BAD_ARGUMENT, at.span, "a list without items is no tensor");
-    return false;
+    return true;
 }
 
 static bool read_items(Table *t, const Value *value, uint32_t axis) {
@@ -50,9 +49,9 @@ static bool read_items(Table *t, const Value *value, uint32_t axis) {
     return true;
 }
 
-/* bool, if all items are, f32 where one has a point, else i32. */
+/* bool, if all items are, f32 where one has a point or there is none, else i32. */
 static Dtype usual_dtype(const Table *t) {
-    bool are_bools = true, has_float = false;
+    bool are_bools = t->items.n > 0, has_float = t->items.n == 0;
     for (uint32_t i = 0; i < t->items.n; i++) {
         are_bools = are_bools && t->items.data[i].kind == VALUE_BOOL;
         has_float = has_float || t->items.data[i].kind == VALUE_FLOAT;
@@ -72,7 +71,8 @@ Value call_tensor(Sema *sema, const Call *call) {
     for (uint32_t i = 0; i < t.items.n; i++) {
         double number;
         int64_t whole;
-        operands[i] = sema_operand(sema, &t.items.data[i]);
+        const Operand item = sema_operand(sema, &t.items.data[i]);
+        operands[i] = build_stated(sema->builder, &item, dtype);
         if (build_literal(sema->builder, (BuildPlace){0}, &operands[i], dtype, &number, &whole))
             continue;
         return sema_report(sema, t.items.data[i].span, NULL);

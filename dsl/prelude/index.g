@@ -43,19 +43,54 @@ def sort_by_index(src, index, axis) {
   return take_along_dim(src, order, axis=axis), ids
 }
 
-# `x` with the elements of `src` at the places of the axis that `index` names, the last of several.
-# `index` has the shape of `src`, and that of `x` in all axes but this one.
+# The shape of the part of x that `index` reaches: its own in all axes but this one.
+def scatter_shape(x, axis, index) {
+  k = axis_of(axis, rank(x))
+  return index.shape[:k] + [dim(x, k)] + index.shape[k + 1:]
+}
+
+# The part of x of this shape at its begin.
+def first_part(x, shape) = x if is_same_shape(x.shape, shape) else slice(x, begin=[0] * rank(x), shape=shape)
+
+# x with `part` in place of its first part.
+def with_first_part(x, part) {
+  return loop k in 0:rank(x) with y = part {
+    return y if dim(part, k) == dim(x, k) else with_rest(y, x, part, k)
+  }
+}
+
+# y, which has the extents of x in the axes before axis k, with the rest of x along that axis.
+def with_rest(y, x, part, k) {
+  begin = [0] * k + [dim(part, k)] + [0] * (rank(x) - k - 1)
+  shape = x.shape[:k] + [dim(x, k) - dim(part, k)] + part.shape[k + 1:]
+  return concat([y, slice(x, begin=begin, shape=shape)], axis=k)
+}
+
+# The elements that are put in places: the first part of a tensor, or a number for all of them.
+def scatter_source(x, index, src) {
+  return first_part(src, index.shape) if kind(src) == "tensor" else expand(const(src, dtype(x)), index.shape)
+}
+
+# `x` with the elements of `src`, a tensor or a number, at the places of the axis that `index` names, the last of
+# several. `index` may be smaller than `x` in the other axes, and than `src` in all: their first parts count.
 def scatter(x, axis, index, src) {
   ids, order = sort(index, axis=axis)
   last = sorted_segment_max(order, ids, dim(x, axis), axis)
-  return where(last >= 0, take_along_dim(src, last, axis=axis), x)
+  z = first_part(x, scatter_shape(x, axis, index))
+  return with_first_part(x, where(last >= 0, scattered_at(src, index, last, axis), z))
+}
+
+# The elements of `src` at places of the axis, or a number itself.
+def scattered_at(src, index, places, axis) {
+  return take_along_dim(first_part(src, index.shape), places, axis=axis) if kind(src) == "tensor" else src
 }
 
 # `x` plus all elements of `src` that `index` puts in each place, as in `scatter`.
 def scatter_add(x, axis, index, src) {
-  values, ids = sort_by_index(cast(src, compute(x)), index, axis)
+  values, ids = sort_by_index(cast(scatter_source(x, index, src), compute(x)), index, axis)
   sums = sorted_segment_sum(values, ids, dim(x, axis), axis)
-  return cast(cast(x, compute(x)) + sums, dtype(x))
+  z = cast(first_part(x, scatter_shape(x, axis, index)), compute(x))
+  return with_first_part(x, cast(z + sums, dtype(x)))
 }
 
 # The quotient of integers, cut off towards 0, of a dividend by a positive divisor, rounded down.
@@ -65,10 +100,10 @@ def floored(quotient, dividend, divisor) = where(quotient * divisor > dividend, 
 # "prod", "mean", "amax" or "amin". With include_self=false without the element of `x`, where there is another. A mean of
 # integers is rounded down.
 def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
-  z = cast(x, compute(x))
+  z = cast(first_part(x, scatter_shape(x, axis, index)), compute(x))
   n = dim(x, axis)
   adds = reduce == "sum" || reduce == "mean"
-  values, ids = sort_by_index(cast(src, compute(x)), index, axis)
+  values, ids = sort_by_index(cast(scatter_source(x, index, src), compute(x)), index, axis)
   own = (sorted_segment_sum(values, ids, n, axis) if adds
          else sorted_segment_prod(values, ids, n, axis) if reduce == "prod"
          else sorted_segment_max(values, ids, n, axis) if reduce == "amax"
@@ -80,7 +115,8 @@ def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
   all = both if include_self else where(count > 0, own, z)
   terms = count + 1 if include_self else maximum(count, 1)
   mean = all / cast(terms, compute(x)) if reduce == "mean" else all
-  return cast(mean if is_float(x) || reduce != "mean" else floored(mean, all, cast(terms, compute(x))), dtype(x))
+  rounded = mean if is_float(x) || reduce != "mean" else floored(mean, all, cast(terms, compute(x)))
+  return with_first_part(x, cast(rounded, dtype(x)))
 }
 
 # `x` plus the slices of `source` at the places of the axis that `index`, i32[n] or i64[n], names.

@@ -59,17 +59,18 @@ def atan(x) {
   return cast(sign(z) * where(is_low, rest, above), dtype(x))
 }
 
-# The angle of the point (x, y) from the x axis, -pi to pi. The signs of zeros count, as in C.
+# The angle of the point (x, y) from the x axis, -pi to pi. The signs of zeros count, as in C. One of the two may be a
+# number.
 def atan2(y, x) {
-  b = cast(y, compute(y))
-  a = cast(x, compute(x))
+  b = as_computed(as_operand(y, x))
+  a = as_computed(as_operand(x, y))
   m = abs(b)
   n = abs(a)
   both = where(m == n, 1.0, m / n)
   r = atan(where(m == 0 && n == 0, 0.0, both))
   isnt = a != a || b != b
   angle = where(a < 0 || 1 / a < 0, 3.14159265358979323846 - r, r)
-  return cast(where(isnt, a + b, where(b < 0 || 1 / b < 0, -angle, angle)), dtype(y))
+  return cast(where(isnt, a + b, where(b < 0 || 1 / b < 0, -angle, angle)), dtype(as_operand(y, x)))
 }
 
 # Hyperbolic sine.
@@ -120,18 +121,18 @@ def cbrt(x) {
   return cast(where(z == 0 || abs(z) == inf, z, sign(z) * root), dtype(x))
 }
 
-# sqrt(a * a + b * b), without overflow on the way.
+# sqrt(a * a + b * b), without overflow on the way. One of the two may be a number.
 def hypot(a, b) {
-  p = abs(cast(a, compute(a)))
-  q = abs(cast(b, compute(b)))
+  p = abs(as_computed(as_operand(a, b)))
+  q = abs(as_computed(as_operand(b, a)))
   m = maximum(p, q)
   n = minimum(p, q)
   s = n / where(m == 0, 1.0, m)
-  return cast(where(p == inf || q == inf, inf, m * sqrt(1 + s * s)), dtype(a))
+  return cast(where(p == inf || q == inf, inf, m * sqrt(1 + s * s)), dtype(as_operand(a, b)))
 }
 
 # The integer part.
-def trunc(x) = where(x < 0, ceil(x), floor(x))
+def trunc(x) = x if is_whole(x) else where(x < 0, ceil(x), floor(x))
 
 # Whether x has a dtype of floats that ops take.
 def is_float(x) = dtype(x) == f32 || dtype(x) == f16 || dtype(x) == bf16 || dtype(x) == f64
@@ -139,8 +140,28 @@ def is_float(x) = dtype(x) == f32 || dtype(x) == f16 || dtype(x) == bf16 || dtyp
 # Whether an element is NaN.
 def isnan(x) = x != x
 
+# Whether x is a tensor of integers.
+def is_whole(x) {
+  is_tensor = kind(x) == "tensor"
+  return !is_float(x) && dtype(x) != bool && dtype(x) != f8e4m3 && dtype(x) != f8e5m2 if is_tensor else false
+}
+
+# A number as a tensor of the dtype of b, which is a tensor; a tensor as it is.
+def as_operand(a, b) = a if kind(a) == "tensor" else const(a, dtype(b))
+
+# x in the dtype in which its ops are computed.
+def as_computed(x) = cast(x, compute(x))
+
+# The least number of a dtype.
+def lowest(dtype) {
+  narrow = -128 if dtype == i8 else -32768 if dtype == i16 else 0
+  least = -9223372036854775808.0 if dtype == i64 else -2147483648 if dtype == i32 else narrow
+  is_unsigned = dtype == u8 || dtype == u16 || dtype == u32
+  return -inf if least == 0 && !is_unsigned else least
+}
+
 # Whether an element is infinite.
-def isinf(x) = abs(x) == inf
+def isinf(x) = x != x if is_whole(x) else abs(x) == inf
 
 # Whether an element is neither infinite nor NaN.
-def isfinite(x) = abs(x) < inf
+def isfinite(x) = x == x if is_whole(x) else abs(x) < inf

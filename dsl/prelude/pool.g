@@ -33,7 +33,8 @@ def pool_padding(padding, size, dilation) {
 def pool_windows(x, size, stride, dilation, padding, ceil_mode) {
   axis = loop k in 0:len(size) { return rank(x) - len(size) + k }
   high = pool_high(x, axis, size, stride, dilation, padding, ceil_mode)
-  return windows(x, size, none, stride, dilation, pool_padding(padding, size, dilation), none, high, value=-inf)
+  p = pool_padding(padding, size, dilation)
+  return windows(x, size, none, stride, dilation, p, none, high, value=lowest(dtype(x)))
 }
 
 # The places in the image, counted row by row, of the largest elements of windows t: [B, C, windows.., taps..], i32.
@@ -91,7 +92,8 @@ def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mod
   z = batched(x, 4)
   high = pool_high(z, [1, 2], size, stride, dilation, padding, ceil_mode)
   p = pool_padding(padding, size, dilation)
-  return unbatched(max(windows(z, size, [1, 2], stride, dilation, p, none, high, value=-inf), axis=[3, 4]), x, 4)
+  t = windows(z, size, [1, 2], stride, dilation, p, none, high, value=lowest(dtype(x)))
+  return unbatched(max(t, axis=[3, 4]), x, 4)
 }
 
 # The means of windows of x over `axis`, whose taps `perm` brings to the front, as `taps`.
@@ -176,6 +178,14 @@ def lp_pool3d(x, norm_type, kernel_size, stride=none, ceil_mode=false) {
   return lp_pool(x, norm_type, each(kernel_size, 3), stride, [5, 6, 7, 0, 1, 2, 3, 4], [0, 1, 2], ceil_mode)
 }
 
+# The extents that an adaptive pooling gives the last axes of x: with none that of x.
+def adaptive_sizes(x, output_size, n) {
+  return loop k in 0:n {
+    size = each(output_size, n)[k]
+    return dim(x, rank(x) - n + k) if size == none else size
+  }
+}
+
 # The means or maxima of equal parts of the last axes of x, as many as `o` says for each.
 def adaptive_even(x, o, is_max) {
   k = rank(x) - len(o)
@@ -234,14 +244,14 @@ def adaptive_pool(x, o, is_max) {
   return adaptive_even(x, o, is_max) if even else adaptive_uneven(x, o, is_max)
 }
 
-# Means of `output_size` parts of the last axis of x: [B, C, W].
-def adaptive_avg_pool1d(x, output_size) = adaptive_pool(x, each(output_size, 1), false)
+# Means of `output_size` parts of the last axis of x: [B, C, W]. With none as many as x has elements there.
+def adaptive_avg_pool1d(x, output_size) = adaptive_pool(x, adaptive_sizes(x, output_size, 1), false)
 
 # Means of parts of the last two axes of x: [B, C, H, W].
-def adaptive_avg_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2), false)
+def adaptive_avg_pool2d(x, output_size) = adaptive_pool(x, adaptive_sizes(x, output_size, 2), false)
 
 # Means of parts of the last three axes of x: [B, C, D, H, W].
-def adaptive_avg_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), false)
+def adaptive_avg_pool3d(x, output_size) = adaptive_pool(x, adaptive_sizes(x, output_size, 3), false)
 
 # The maxima of `o` parts of one axis of x, and their places: `places` are those of x, and `width` lies between
 # neighbours along the axis. Of several maxima the first counts.
@@ -278,10 +288,10 @@ def adaptive_max_pool(x, o, return_indices) {
 }
 
 # Maxima of `output_size` parts of the last axis of x: [B, C, W]. `return_indices` as for `max_pool1d`.
-def adaptive_max_pool1d(x, output_size, return_indices=false) = adaptive_max_pool(x, each(output_size, 1), return_indices)
+def adaptive_max_pool1d(x, output_size, return_indices=false) = adaptive_max_pool(x, adaptive_sizes(x, output_size, 1), return_indices)
 
 # Maxima of parts of the last two axes of x: [B, C, H, W]. `return_indices` as for `max_pool1d`.
-def adaptive_max_pool2d(x, output_size, return_indices=false) = adaptive_max_pool(x, each(output_size, 2), return_indices)
+def adaptive_max_pool2d(x, output_size, return_indices=false) = adaptive_max_pool(x, adaptive_sizes(x, output_size, 2), return_indices)
 
 # Maxima of parts of the last three axes of x: [B, C, D, H, W]. `return_indices` as for `max_pool1d`.
-def adaptive_max_pool3d(x, output_size, return_indices=false) = adaptive_max_pool(x, each(output_size, 3), return_indices)
+def adaptive_max_pool3d(x, output_size, return_indices=false) = adaptive_max_pool(x, adaptive_sizes(x, output_size, 3), return_indices)

@@ -29,14 +29,20 @@ def whole_numbers(x) {
   return x if !is_float(x) && !is_f8 else error("indices must be integers, not floats")
 }
 
-# Takes an axis of extent 1 away; without `axis` all whose extent is the number 1.
+# Takes the axis, or each axis of a list, away if its extent is 1; without `axis` all whose extent is the number 1.
 def squeeze(x, axis=none) {
-  at = none if axis == none else axis_of(axis, rank(x))
   shape = loop k in 0:rank(x) with shape = [] {
-    is_one = most(dim(x, k)) == 1 if at == none else k == at
+    is_named = true if axis == none else is_among_axes(k, axis, rank(x))
+    is_one = most(dim(x, k)) == 1 if axis == none else dim(x, k) == 1 if is_named else false
     return shape if is_one else shape + [dim(x, k)]
   }
   return reshape(x, shape)
+}
+
+# Whether axis `k` of `rank` is the axis, or one of a list.
+def is_among_axes(k, axis, rank) {
+  axes = axis if is_list(axis) else [axis]
+  return loop i in 0:len(axes) with found = false { return found || axis_of(axes[i], rank) == k }
 }
 
 # Adds an axis of extent 1 before axis `axis`; -1 adds it behind the last.
@@ -60,8 +66,11 @@ def stack_steps(x, axis) {
   return transpose(x, perm=before + [0] + after)
 }
 
-# Makes the axes from `start_dim` to `end_dim` one.
-def flatten(x, start_dim=0, end_dim=-1) {
+# Makes the axes from `start_dim` to `end_dim` one. A tensor without axes becomes a vector.
+def flatten(x, start_dim=0, end_dim=-1) = flatten_axes(x if rank(x) > 0 else reshape(x, [1]), start_dim, end_dim)
+
+# `flatten` of a tensor with axes.
+def flatten_axes(x, start_dim, end_dim) {
   a = axis_of(start_dim, rank(x))
   b = axis_of(end_dim, rank(x))
   end = b + 1 if a <= b else error("axis {b}, `end_dim`, stands before axis {a}, `start_dim`")
@@ -143,20 +152,34 @@ def diag_of_vector(x, diagonal) {
 # The sum of the diagonal of the square matrix x.
 def trace(x) = einsum("ii", x)
 
-# A tensor of one number.
-def full(shape, value, dtype=f32) = expand(const(value, dtype), shape)
+# A tensor of one number, f32, or bool of true or false, if no dtype is given.
+def full(shape, value, dtype=none) {
+  usual = bool if kind(value) == "bool" else f32
+  return expand(const(value, usual if dtype == none else dtype), shape)
+}
 
 def zeros(shape, dtype=f32) = expand(const(0, dtype), shape)
 
 def ones(shape, dtype=f32) = expand(const(1, dtype), shape)
 
-# The integers from `start` to before `end`, `step` apart; of one number those from 0 to before it. A dtype may stand in
-# place of `end`.
-def arange(start=none, end=none, step=1, dtype=i32) {
+# The integers from `start` to before `end`, `step` apart, i32; of one number those from 0 to before it. A dtype may stand
+# in place of `end`. Where one of the three is no integer, f32 multiples of `step` behind `start`, rounded once.
+def arange(start=none, end=none, step=1, dtype=none) {
   has_begin = start != none && end != none && kind(end) != "dtype"
-  of = end if kind(end) == "dtype" else dtype
-  plain = none if has_begin else cast(iota([end if start == none else start]), of)
-  return arange_from(start, end, step, of) if plain == none else plain
+  stop = end if has_begin || start == none else start
+  is_integer = kind(stop) != "float" && kind(start) != "float" && kind(step) != "float"
+  given = end if kind(end) == "dtype" else dtype
+  of = given if given != none else i32 if is_integer else f32
+  plain = cast(iota([stop]), of) if is_integer && !has_begin else none
+  floats = none if is_integer else arange_of_floats(start if has_begin else 0, stop, step, of)
+  return arange_from(start, end, step, of) if plain == none && is_integer else floats if plain == none else plain
+}
+
+# `arange` of numbers that are no integers.
+def arange_of_floats(start, end, step, dtype) {
+  span = (1.0 * end - start) / (step if step != 0 else error("`step` is 0"))
+  n = whole(span) if span >= 0 else error("`end` lies behind `start`, as `step` goes")
+  return cast(cast(iota([n if n == span else n + 1]), f64) * step + start, dtype)
 }
 
 # `arange` of four arguments.
@@ -210,13 +233,32 @@ def index_select(x, axis, index) = gather(x, index, axis=axis)
 # The number of elements of a tensor of the shape.
 def n_elements(shape) = loop i in 0:len(shape) with n = 1 { return n * shape[i] }
 
-# The elements of the axis that `indices` names at each place: its shape is that of `x` in all other
-# axes. An index outside is clamped.
+# The elements of the axis that `indices` names at each place; in all other axes `x` and `indices` broadcast. With
+# `axis=none` the elements of all of `x`, in row-major order, as a vector. An index outside is clamped.
 def take_along_dim(x, indices, axis=-1) {
+  flat = gather(reshape(x, [-1]), reshape(whole_numbers(indices), [-1])) if axis == none else none
+  return take_along_joint(x, indices, axis) if flat == none else flat
+}
+
+# `take_along_dim` of one axis.
+def take_along_joint(x, indices, axis) {
   k = axis_of(axis, rank(x))
-  others = x.shape[:k] + x.shape[k + 1:]
-  is_good = is_same_shape(others, of_rank(whole_numbers(indices), rank(x), rank(x)).shape[:k] + indices.shape[k + 1:])
-  places = indices if is_good else error("`indices` must have the extents of `x` in all axes but axis {k}")
+  places = expand_beside(of_rank(whole_numbers(indices), rank(x), rank(x)), x, k)
+  return take_of_axis(expand_beside(x, indices, k), places, k)
+}
+
+# x with the extents of `y` in place of its extents of 1, in all axes but `axis`.
+def expand_beside(x, y, axis) {
+  shape = loop i in 0:rank(x) with shape = [] {
+    return shape + [dim(y, i) if i != axis && most(dim(x, i)) == 1 else dim(x, i)]
+  }
+  return expand(x, shape)
+}
+
+# `take_along_dim` where `indices` has the extents of `x` in all other axes.
+def take_of_axis(x, indices, k) {
+  is_good = is_same_shape(x.shape[:k] + x.shape[k + 1:], indices.shape[:k] + indices.shape[k + 1:])
+  places = indices if is_good else error("`indices` and `x` must broadcast in all axes but axis {k}")
   n_rows = n_elements(x.shape[:k])
   n_columns = n_elements(x.shape[k + 1:])
   n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
@@ -235,7 +277,9 @@ def take_along_dim(x, indices, axis=-1) {
 def roll(x, shift, axis=none) {
   axes = [0] if axis == none else axis if is_list(axis) else [axis]
   z = reshape(x, [-1]) if axis == none else x
-  y = loop i in 0:len(axes) with y = z { return roll_one(y, each(shift, len(axes))[i], axes[i]) }
+  y = loop i in 0:len(axes) with y = z {
+    return y if most(dim(y, axis_of(axes[i], rank(y)))) == 0 else roll_one(y, each(shift, len(axes))[i], axes[i])
+  }
   return reshape(y, x.shape) if axis == none else y
 }
 

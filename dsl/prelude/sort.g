@@ -61,7 +61,10 @@ def median_along(x, axis, keep) {
 # The place of each value in the sorted last axis of `sorted_sequence` (i32): before equal elements, or with
 # `right=true` behind them; NaN is the largest. All axes but the last have equal extents, or the sequence is a vector.
 # A binary search: as many steps as the largest number of elements has bits.
-def searchsorted(sorted_sequence, values, right=false) {
+def searchsorted(sorted_sequence, values, right=false) = places_of(sorted_sequence, as_operand(values, sorted_sequence), right)
+
+# `searchsorted` of a tensor.
+def places_of(sorted_sequence, values, right) {
   is_vector = rank(sorted_sequence) == 1
   is_good = true if is_vector else is_same_shape(sorted_sequence.shape[:-1], values.shape[:-1])
   n = dim(sorted_sequence, -1) if is_good else error("all axes but the last must have equal extents")
@@ -76,7 +79,7 @@ def searchsorted(sorted_sequence, values, right=false) {
     is_before = !v_first if right else s_first
     return where(next <= count && is_before, next, n_before)
   }
-  return n_before
+  return reshape(n_before, values.shape)
 }
 
 # The number of boundaries, in ascending order, that are below each element, or with `right=true` at most that.

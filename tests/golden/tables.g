@@ -7,6 +7,11 @@ graph tables(x: f32[4, 2]) -> (y: f32[4, 2], z: f16[3, 3], m: bool[2], n: i32[3]
   n = tensor([7, 7, 7])
   s = x[:2] + tensor([0.0, -0.0])
 }
+graph no_numbers(x: f32[0], b: bool[3]) -> (y: f32[0], z: i32[2, 0], c: bool[3]) {
+  y = x + tensor([])
+  z = tensor([[], []], i32)
+  c = b ^ tensor([0, 1, 1], bool)
+}
 #| graph tables(x: f32[4, 2]) -> (y: f32[4, 2], z: f16[3, 3], m: bool[2], n: i32[3], s: f32[2, 2]) {
 #|   v1 = const(1.0, f32)
 #|   v2 = const(2.0, f32)
@@ -63,4 +68,19 @@ graph tables(x: f32[4, 2]) -> (y: f32[4, 2], z: f16[3, 3], m: bool[2], n: i32[3]
 #|   v53 = const(-0.0, f32)
 #|   v54 = where(v48, v52, v53)
 #|   s = add(v51, v54)
+#| }
+#|
+#| graph no_numbers(x: f32[0], b: bool[3]) -> (y: f32[0], z: i32[2, 0], c: bool[3]) {
+#|   v2 = const(0.0, f32)
+#|   v3 = expand(v2, [0])
+#|   y = add(x, v3)
+#|   v5 = const(0, i32)
+#|   z = expand(v5, [2, 0])
+#|   v7 = const(false, bool)
+#|   v8 = const(true, bool)
+#|   v9 = iota([3], axis=0)
+#|   v10 = const(1, i32)
+#|   v11 = less(v9, v10)
+#|   v12 = where(v11, v7, v8)
+#|   c = bitwise_xor(b, v12)
 #| }

@@ -13,8 +13,8 @@ graph g(x: f32[3, 4], i: i64[3, 1], z: f32[2, 4, 8, 8], row: f32[3], key: u32[2]
   h = one_hot(row, 3)
   # error@+1 bad-argument: all axes but the last must have equal extents
   j = searchsorted(x[:2], x)
-  # error@+1 bad-argument: `indices` must have the extents of `x` in all axes but axis 1
-  k = take_along_dim(x, transpose(i))
+  # error@+1 bad-argument: `indices` and `x` must broadcast in all axes but axis 1
+  k = take_along_dim(x, i[:2])
   # error@+1 bad-argument: indices must be integers, not floats
   l = take_along_dim(x, x)
   # error@+1 bad-argument: the rank must be 4, not 5

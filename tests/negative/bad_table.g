@@ -7,11 +7,11 @@ graph g(x: f32[2]) -> (y: f32[2]) {
   c = tensor([[1], 2])
   # error@+1 bad-argument: an item of `tensor` must be a number, not a tensor f32[2] (help: Tensors are put side by side by stack([a, b]).
   d = tensor([x, x])
-  # error@+1 bad-argument: a list without items is no tensor
-  e = tensor([[], []])
+  # error@+1 shape-mismatch: a list of 1 beside one of 0: the rows of a tensor are equally long
+  e = tensor([[], [1]])
   # error@+1 literal-range: 1.5
   f = tensor([1, 1.5], i32)
-  # error@+1 limit: a tensor of 300 numbers, but 1 to 256 are possible
+  # error@+1 limit: a tensor of 300 numbers, but at most 256 are possible
   h = tensor([0.0] * 300)
   # error@+1 limit: 17 axes, but at most 16 are supported
   i = tensor([[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]])

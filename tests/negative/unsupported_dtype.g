@@ -1,8 +1,8 @@
 graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
   # error@+1 unsupported-dtype: `exp` does not take i32 (help: `exp` takes f64, f32, f16, bf16
   a = exp(i)
-  # error@+1 unsupported-dtype: `sum` does not take bool
-  c = sum(b)
+  # error@+1 unsupported-dtype: `mean` does not take bool
+  c = mean(b)
   # error@+1 unsupported-dtype: `matmul` does not take bool
   d = b @ b
   # error@+1 unsupported-dtype: `logical_and` does not take f32

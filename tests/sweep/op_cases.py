@@ -246,12 +246,19 @@ def of_two(d, name):
         inputs = {"a": (dtype, a), "b": (dtype, b)}
     with np.errstate(all="ignore"):
         wanted = np.asarray(long(np.arctan2 if name == "atan2" else np.hypot)(a, b), np.float64)
-    return Case(call(name, "a", "b"), inputs, [(dtype, wanted)], 8 * DTYPES[dtype].eps, 8 * DTYPES[dtype].tiny, batch)
+    text = call(name, "a", "b")
+    if d.flag(0.3):  # a number in place of a tensor
+        number, left = d.of([0.5, 1.0, -2.0, 3]), d.flag()
+        text = call(name, *((number, "a") if left else ("a", number)))
+        wanted = np.asarray(long(np.arctan2 if name == "atan2" else np.hypot)(*((number, a) if left else (a, number))),
+                            np.float64)
+        inputs = {"a": inputs["a"]}
+    return Case(text, inputs, [(dtype, wanted)], 8 * DTYPES[dtype].eps, 8 * DTYPES[dtype].tiny, batch)
 
 
 @case("isnan", "isinf", "isfinite")
 def is_what(d, name):
-    dtype = d.of(FLOATS)
+    dtype = d.of(NUMBERS)
     inputs, batch = operands(d, dtype, 1)
     return Case(call(name, "a"), inputs, [("bool", getattr(np, name)(arrays(inputs)[0]))], batch=batch)
 
@@ -306,12 +313,12 @@ def sum_bound(dtype, n, size):
 
 @case("sum", "mean", "prod", "max", "min")
 def reduction(d, name):
-    dtype = d.of(FLOATS if name == "mean" else NUMBERS)
+    dtype = d.of(FLOATS if name == "mean" else NUMBERS + ["bool"])
     shape = d.shape(1, 4, 3000)
     axis, keep = d.axes(len(shape)), d.flag()
     over = all_axes(axis, len(shape))
     n = int(np.prod([shape[k] for k in over]))
-    if name in ("max", "min"):
+    if name in ("max", "min") or dtype == "bool":
         a = d.wild(dtype, shape)
     elif name == "prod":
         a = d.floats(dtype, shape, low=0.8, high=1.25) if DTYPES[dtype].is_float else d.numbers(dtype, shape)
@@ -320,7 +327,8 @@ def reduction(d, name):
     with np.errstate(all="ignore"):
         wanted = getattr(np, name)(a, axis=over, keepdims=keep)
     batch = 0 not in over and len(shape) > 1
-    made = Case(call(name, "x", axis=axis, keep=keep), {"x": (dtype, a)}, [(dtype, wanted)], batch=batch)
+    result = "i32" if dtype == "bool" and name in ("sum", "prod") else dtype
+    made = Case(call(name, "x", axis=axis, keep=keep), {"x": (dtype, a)}, [(result, wanted)], batch=batch)
     if DTYPES[dtype].is_float and name in ("sum", "mean"):
         size = float(np.max(getattr(np, name)(np.abs(a), axis=over)))
         made.relative, made.absolute = sum_bound(dtype, n, size)
@@ -331,10 +339,10 @@ def reduction(d, name):
 
 @case("argmax", "argmin")
 def arg_reduction(d, name):
-    dtype = d.of(NUMBERS)
+    dtype = d.of(NUMBERS + ["bool"])
     shape = d.shape(1, 4, 3000)
     axis, keep = d.axis(len(shape)), d.flag()
-    a = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
+    a = d.ties(dtype, shape) if d.flag() and dtype != "bool" else d.wild(dtype, shape)
     wanted = np.argmax(a, axis) if name == "argmax" else np.argmin(a, axis)
     if d.flag(0.2):  # of all elements
         wanted = np.argmax(a) if name == "argmax" else np.argmin(a)
@@ -347,7 +355,7 @@ def arg_reduction(d, name):
 
 @case("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 def scan(d, name):
-    dtype = d.of(FLOATS if name == "logcumsumexp" else NUMBERS)
+    dtype = d.of(FLOATS if name == "logcumsumexp" else NUMBERS + ["bool"])
     shape = d.shape(1, 4, 3000)
     axis = d.axis(len(shape))
     n, of = shape[axis], DTYPES[dtype]
@@ -356,6 +364,9 @@ def scan(d, name):
         a = d.wild(dtype, shape)
         wanted = (np.maximum if name == "cummax" else np.minimum).accumulate(a, axis)
         return Case(call(name, "x", axis=axis), {"x": (dtype, a)}, [(dtype, wanted)], batch=batch)
+    if dtype == "bool":
+        a = d.wild(dtype, shape)
+        return Case(call(name, "x", axis=axis), {"x": (dtype, a)}, [("i32", getattr(np, name)(a, axis))], batch=batch)
     a = d.floats(dtype, shape, low=0.8, high=1.25) if name == "cumprod" and of.is_float else d.numbers(dtype, shape)
     with np.errstate(all="ignore"):
         wanted = np.logaddexp.accumulate(a, axis) if name == "logcumsumexp" else getattr(np, name)(a, axis)
@@ -383,10 +394,10 @@ def order_of(a, axis, descending):
 
 @case("argsort", "argsort_descending")
 def argsort(d, name):
-    dtype = d.of(NUMBERS)
+    dtype = d.of(NUMBERS + ["bool"])
     shape = d.shape(1, 3, 3000)
     axis = d.axis(len(shape))
-    a = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
+    a = d.ties(dtype, shape) if d.flag() and dtype != "bool" else d.wild(dtype, shape)
     down = {"descending": True} if name != "argsort" else {}
     if d.flag(0.2):
         return Case(call("argsort", "x", **down), {"x": (dtype, a)}, [("i32", order_of(a, len(shape) - 1, bool(down)))])
@@ -470,7 +481,9 @@ def expand(d):
     dtype, shape = d.of(ANY), d.shape(1, 4)
     own = tuple(1 if d.flag(0.4) else e for e in shape)
     a = d.wild(dtype, own[d.int(0, len(own) - 1):] if d.flag(0.3) else own)
-    return Case(call("expand", "x", list(shape)), {"x": (dtype, a)}, [(dtype, np.broadcast_to(a, shape))])
+    given = [-1 if k >= len(shape) - a.ndim and d.flag(0.2) and a.shape[k - len(shape)] == e else e
+             for k, e in enumerate(shape)]
+    return Case(call("expand", "x", given), {"x": (dtype, a)}, [(dtype, np.broadcast_to(a, shape))])
 
 
 @case("slice")

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from draw import ANY, DTYPES, FLOATS, INTEGERS, NUMBERS, Case, call, compute, rounded
+from draw import ANY, DTYPES, FLOATS, INTEGERS, NUMBERS, Case, call, compute, rounded, text_of
 from op_cases import all_axes, arrays, greatest_of, least_of, order_of, product_case, segment_case, sum_bound, terms_of
 
 CASES = {}
@@ -27,6 +27,9 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "diag_of_vector", "arange_from", "median_of_all", "median_along", "is_float", "floored",
          "axis_of", "of_rank", "is_same_shape", "whole_numbers", "classes_of_rows", "pool_padding", "is_known",
          "adaptive_counted", "roll_far", "roll_by", "linspace_known", "linspace_counted"}
+PARTS |= {"is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "places_of", "is_among_axes",
+          "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "expand_beside", "scatter_shape",
+          "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at"}
 
 
 def case(*names):
@@ -162,17 +165,17 @@ def pooled(d, rank):
 def distinct_numbers(d, dtype, shape):
     """Numbers with no NaN and few infinities, so that it is plain which one is the first of the largest."""
     x = d.ties(dtype, shape)
-    return np.where(np.isnan(x), -np.inf, x)
+    return np.where(np.isnan(x), -np.inf, x) if DTYPES[dtype].is_float else x
 
 
 @case("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_nhwc")
 def max_pool(d, name):
     rank, is_last = int(name[8]), name.endswith("nhwc")
     size, stride, dilation, padding, shape, given = pooled(d, rank)
-    dtype, with_places, ceils = d.of(FLOATS), not is_last and d.flag(0.4), d.flag(0.3)
+    dtype, with_places, ceils = d.of(NUMBERS), not is_last and d.flag(0.4), d.flag(0.3)
     x = distinct_numbers(d, dtype, shape) if with_places else d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
-    wanted = getattr(F, f"max_pool{rank}d")(*wide(x), size, stride, padding, dilation, ceils, with_places)
-    wanted = [w.numpy() for w in (wanted if with_places else [wanted])]
+    wanted = getattr(F, f"max_pool{rank}d")(*wide(x), size, stride, padding, dilation, ceils, True)
+    wanted = [w.numpy() for w in wanted][:2 if with_places else 1]
     if is_last:
         x, wanted = x.transpose(second_to_last(2)), [wanted[0].transpose(second_to_last(2))]
     x, *wanted = without_batch(d, x, *wanted)
@@ -213,20 +216,27 @@ def lp_pool(d, name):
                        8 * float(wanted.max()))
 
 
+def adaptive_sizes(d, shape, size):
+    """The sizes, of which none may stand for the extent of the image."""
+    if d.flag(0.3):
+        return text_of([None if n == m else m for n, m in zip(shape[2:], size)])
+    return maybe_one(d, size)
+
+
 @case(*(f"adaptive_{kind}_pool{rank}d" for kind in ("avg", "max") for rank in (1, 2, 3)))
 def adaptive_pool(d, name):
     rank, dtype = int(name[-2]), d.of(FLOATS)
     shape = (d.int(1, 2), d.int(1, 3), *(d.int(1, 9) for _ in range(rank)))
-    size = [d.int(1, n) for n in shape[2:]]
+    size = [n if d.flag(0.2) else d.int(1, n) for n in shape[2:]]
     x = d.floats(dtype, shape)
     if "max" in name and d.flag():
         x = distinct_numbers(d, dtype, shape)
         wanted = getattr(F, name)(*wide(x), size, return_indices=True)
-        text = call(name, "x", maybe_one(d, size), return_indices=True)
+        text = call(name, "x", adaptive_sizes(d, shape, size), return_indices=True)
         return Case(text, {"x": (dtype, x)}, list(zip([dtype, "i32"], [w.numpy() for w in wanted])))
     wanted = getattr(F, name)(*wide(x), size)
     wanted = (wanted[0] if isinstance(wanted, tuple) else wanted).numpy()
-    text = call(name, "x", maybe_one(d, size))
+    text = call(name, "x", adaptive_sizes(d, shape, size))
     if "max" in name:
         return Case(text, {"x": (dtype, x)}, [(dtype, wanted)])
     return floats_case(text, {"x": (dtype, x)}, [(dtype, wanted)], 64, 4.0)
@@ -326,20 +336,28 @@ def sort_segments(d):
 
 
 def scatter_inputs(d, dtypes):
-    """x, an index and a source of the shape of x in all axes but one."""
+    """x, an index and a source, which have the shape of x in all axes but one, or an index that is smaller, or a number
+    as the source, with the text of the source."""
     dtype, index = d.of(dtypes), d.of(["i32", "i64"])
     shape = list(d.shape(1, 3, 500))
     axis = d.axis(len(shape))
     x = d.numbers(dtype, shape)
     n, shape[axis] = shape[axis], d.int(1, 12)
-    return dtype, axis, n, {"x": (dtype, x), "i": (index, d.integers(index, shape, -1, n)),
-                            "s": (dtype, d.numbers(dtype, shape))}
+    inputs = {"x": (dtype, x), "i": (index, d.integers(index, shape, -1, n)), "s": (dtype, d.numbers(dtype, shape))}
+    if d.flag(0.3):
+        part = [d.int(1, e) for e in shape]
+        inputs["i"] = index, d.integers(index, part, -1, n)
+    if not d.flag(0.2):
+        return axis, inputs, inputs["s"][1], "s"
+    number = d.of([0, 1, 3])
+    del inputs["s"]
+    return axis, inputs, np.full(shape, number, x.dtype), number
 
 
 def scattered(x, axis, index, source, join):
     """x with join(element, source's) at each place that the index names, one after the other."""
     y = np.moveaxis(x.copy(), axis, 0)
-    i, s = np.moveaxis(index, axis, 0), np.moveaxis(source, axis, 0)
+    i, s = np.moveaxis(index, axis, 0), np.moveaxis(source[tuple(map(slice, index.shape))], axis, 0)
     for k in np.ndindex(i.shape):
         if 0 <= i[k] < len(y):
             y[(i[k], *k[1:])] = join(y[(i[k], *k[1:])], s[k])
@@ -348,11 +366,11 @@ def scattered(x, axis, index, source, join):
 
 @case("scatter", "scatter_add")
 def scatter(d, name):
-    dtype, axis, n, inputs = scatter_inputs(d, NUMBERS)
-    x, i, s = arrays(inputs)
+    axis, inputs, s, source = scatter_inputs(d, NUMBERS)
+    (dtype, x), (_, i) = inputs["x"], inputs["i"]
     is_sum = name == "scatter_add"
     wanted = scattered(x, axis, i, s, (lambda a, b: a + b) if is_sum else lambda a, b: b)
-    made = Case(call(name, "x", axis, "i", "s"), inputs, [(dtype, wanted)])
+    made = Case(call(name, "x", axis, "i", source), inputs, [(dtype, wanted)])
     if is_sum and DTYPES[dtype].is_float:
         made.relative, made.absolute = sum_bound(dtype, 12, float(np.abs(s).sum(axis).max() + np.abs(x).max()))
     return made
@@ -361,8 +379,8 @@ def scatter(d, name):
 @case("scatter_reduce")
 def scatter_reduce(d):
     reduce, own = d.of(["sum", "prod", "mean", "amax", "amin"]), d.flag()
-    dtype, axis, n, inputs = scatter_inputs(d, NUMBERS)
-    x, i, s = arrays(inputs)
+    axis, inputs, s, source = scatter_inputs(d, NUMBERS)
+    (dtype, x), (_, i) = inputs["x"], inputs["i"]
     join = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
     count = scattered(np.zeros(x.shape, np.int64), axis, i, np.ones(s.shape, np.int64), np.add)
     empty = {"sum": 0, "mean": 0, "prod": 1, "amax": least_of(dtype), "amin": greatest_of(dtype)}
@@ -372,7 +390,7 @@ def scatter_reduce(d):
         n_terms = np.maximum(count + own, 1)
         wanted = wanted / n_terms if DTYPES[dtype].is_float else wanted // n_terms
     wanted = np.where(count > 0, wanted, x)
-    made = Case(call("scatter_reduce", "x", axis, "i", "s", reduce=reduce, include_self=own), inputs,
+    made = Case(call("scatter_reduce", "x", axis, "i", source, reduce=reduce, include_self=own), inputs,
                 [(dtype, wanted)])
     if DTYPES[dtype].is_float:
         made.relative, made.absolute = sum_bound(dtype, 12, float(np.abs(s).sum(axis).max() + np.abs(x).max()))
@@ -463,10 +481,13 @@ def product(d, name):
         wanted, sizes = a @ b + c, absolute() + np.abs(c)
     else:
         possible = [0.5, 1.0, 2.0] if DTYPES[dtype].is_float else [1, 2]
-        factors = {"beta": d.of(possible), "alpha": d.of(possible)}
+        factors = {"beta": d.of([0] + possible), "alpha": d.of(possible)}
+        if factors["beta"] == 0 and DTYPES[out].is_float:
+            c = np.full(n, np.nan)
         given.update(factors)
         inputs, text = {"x": (out, c), "a": (dtype, a), "b": (dtype, b)}, ["x", "a", "b"]
-        wanted, sizes = factors["beta"] * c + factors["alpha"] * (a @ b), 2 * absolute() + 2 * np.abs(c)
+        own = factors["beta"] * c if factors["beta"] else np.zeros(n, c.dtype)
+        wanted, sizes = own + factors["alpha"] * (a @ b), 2 * absolute() + 2 * np.abs(own)
     if not DTYPES[out].is_float and name in ("linear", "addmm"):
         wanted = rounded(out, wanted)
     made = product_case(call(name, *text, **given), inputs, out, wanted, sizes, k)
@@ -687,12 +708,18 @@ def shapes(d, name):
     dtype, shape = d.of(ANY), list(d.shape(1, 4, 200))
     axis = d.axis(len(shape))
     if name == "squeeze":
-        shape[axis] = 1
+        shape[axis] = d.of([1, 1, 1, 3])
+    if name == "flatten" and d.flag(0.1):
+        x = d.wild(dtype, ())
+        return moved("flatten(x)", dtype, x, x.reshape(1))
     x = d.wild(dtype, shape)
     if name == "squeeze":
         if d.flag():
             return moved("squeeze(x)", dtype, x, np.squeeze(x))
-        return moved(call(name, "x", axis), dtype, x, np.squeeze(x, axis))
+        if d.flag(0.3):
+            axis = [int(k) for k in d.rng.permutation(len(shape))[:d.int(1, len(shape))]]
+        of_one = tuple(k for k in all_axes(axis, len(shape)) if shape[k] == 1)
+        return moved(call(name, "x", axis), dtype, x, np.squeeze(x, of_one))
     if name == "unsqueeze":
         axis = d.int(-len(shape) - 1, len(shape))
         return moved(call(name, "x", axis), dtype, x, np.expand_dims(x, axis))
@@ -731,16 +758,16 @@ def stack(d):
 
 @case("tril", "triu")
 def triangle(d, name):
-    dtype, shape, diagonal = d.of(NUMBERS), d.shape(2, 3), d.int(-3, 3)
+    dtype, shape, diagonal = d.of(NUMBERS + ["bool"]), d.shape(2, 3), d.int(-3, 3)
     x = d.wild(dtype, shape)
     return moved(call(name, "x", diagonal=diagonal), dtype, x, getattr(np, name)(x, diagonal), batch=len(shape) == 3)
 
 
 @case("diag", "trace")
 def diagonal(d, name):
-    dtype, n = d.of(NUMBERS), d.int(1, 33)
+    dtype, n = d.of(NUMBERS + ["bool"] * (name == "diag")), d.int(1, 33)
     m = n if name == "trace" or d.flag() else d.int(1, 33)
-    x = d.numbers(dtype, (n, m) if name == "trace" or d.flag() else (n,))
+    x = (d.wild if dtype == "bool" else d.numbers)(dtype, (n, m) if name == "trace" or d.flag() else (n,))
     if name == "diag":
         at = d.int(1 - n, m - 1) if x.ndim == 2 else d.int(-5, 5)
         return moved(call("diag", "x", *([at] if at or d.flag() else [])), dtype, x, np.diag(x, at))
@@ -751,20 +778,32 @@ def diagonal(d, name):
 
 @case("full", "zeros", "ones", "eye")
 def made_of_numbers(d, name):
-    dtype, shape = d.of(NUMBERS), d.shape(1, 3)
-    value = d.int(0, 9)
+    dtype, shape = d.of(NUMBERS + ["bool"]), d.shape(1, 3)
+    value = d.int(0, 1) if dtype == "bool" else d.int(0, 9)
     n, m = d.int(1, 40), d.int(1, 40)
     text, array = {
         "full": (f"full({list(shape)}, {value}, {dtype})", np.full(shape, value)),
         "zeros": (f"zeros({list(shape)}, {dtype})", np.zeros(shape, int)),
         "ones": (f"ones({list(shape)}, {dtype})", np.ones(shape, int)),
         "eye": (f"eye({n}, {m}, {dtype})", np.eye(n, m, dtype=int))}[name]
+    if dtype == "bool":
+        x = d.wild(dtype, array.shape)
+        text = text if name != "full" or d.flag() else f"full({list(shape)}, {'true' if value else 'false'})"
+        return Case(f"x == {text}", {"x": (dtype, x)}, [(dtype, x == (array != 0))])
     x = d.integers("i32", array.shape, 0, 9)
     return Case(f"x + {text}", {"x": (dtype, x)}, [(dtype, x + array)])
 
 
 @case("arange")
 def arange(d):
+    if d.flag(0.3):
+        begin, step = d.of([0, 0.5, -1.0, 2]), d.of([0.25, 0.1, 1.5, -0.3])
+        end, dtype = begin + step * d.of([1, 2, 7, 8.5, 20]), d.of(["f32", "f64"])
+        array = np.arange(begin, end, step)
+        more = "" if dtype == "f32" and d.flag() else f", dtype={dtype}"
+        x = np.zeros(array.shape)
+        return Case(f"x + arange({begin}, {end!r}, {step}{more})", {"x": (dtype, x)},
+                    [(dtype, begin + np.arange(len(array)) * step)])
     dtype, n = d.of(NUMBERS), d.int(1, 40)
     begin, step = d.int(0, 9), d.of([1, 2, 3, -1, -2])
     end = begin + n if step > 0 else d.int(-9, begin - 1)
@@ -815,6 +854,16 @@ def picked(d, name):
         i = d.integers(index, (d.int(1, 9),), -1, n)
         return Case(call(name, "x", axis, "i"), {"x": (dtype, x), "i": (index, i)},
                     [(dtype, np.take(x, np.clip(i, 0, n - 1), axis))])
+    if d.flag(0.1):
+        i = d.integers(index, d.shape(1, 2, 20), -1, x.size)
+        return Case(call(name, "x", "i", axis=None), {"x": (dtype, x), "i": (index, i)},
+                    [(dtype, x.ravel()[np.clip(i, 0, x.size - 1)].ravel())])
+    for k in range(len(shape)):  # axes that broadcast
+        if k != axis % len(shape) and d.flag(0.2):
+            if d.flag():
+                x = x[tuple(slice(0, 1 if j == k else None) for j in range(len(shape)))]
+            else:
+                shape[k] = 1
     shape[axis] = d.int(1, 9)
     i = d.integers(index, shape, -1, n)
     return Case(call(name, "x", "i", axis=axis), {"x": (dtype, x), "i": (index, i)},
@@ -844,9 +893,9 @@ def scan(d):
 
 @case("sort", "topk", "median")
 def sorts(d, name):
-    dtype, shape = d.of(NUMBERS), d.shape(1, 3, 2000)
+    dtype, shape = d.of(NUMBERS + ["bool"] * (name == "sort")), d.shape(1, 3, 2000)
     axis, down = d.axis(len(shape)), d.flag()
-    x = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
+    x = d.ties(dtype, shape) if d.flag() and dtype != "bool" else d.wild(dtype, shape)
     order = order_of(x, axis, down)
     if name == "median":
         keep, axes = d.flag(), axis
@@ -876,6 +925,10 @@ def searchsorted(d, name):
     v = d.ties(dtype, front + (m,)) if d.flag() else d.wild(dtype, front + (m,))
     v = np.where(d.rng.random(v.shape) < 0.3, s[..., :1], v)
     side = "right" if right else "left"
+    if front == () and d.flag(0.2):
+        number = d.int(0, 3)
+        text = call(name, *(("s", number) if name == "searchsorted" else (number, "s")), right=right)
+        return Case(text, {"s": (dtype, s)}, [("i32", np.searchsorted(s, number, side))])
     rows = zip(s.reshape(-1, n), v.reshape(-1, m))
     wanted = np.stack([np.searchsorted(a, b, side) for a, b in rows]).reshape(v.shape)
     inputs = {"s": (dtype, s), "v": (dtype, v)}

@@ -289,8 +289,17 @@ NodeId build_const_at(Builder *b, BuildPlace at, const Operand *value, Dtype dty
     return build_node(b, at, node);
 }
 
+Operand build_stated(const Builder *b, const Operand *value, Dtype dtype) {
+    int64_t number;
+    bool is_bit = value->kind == OPERAND_INT && dtype_is_bool(dtype) &&
+                  dim_is_const(b->dims, value->dim, &number) && (number == 0 || number == 1);
+    if (!is_bit) return *value;
+    return (Operand){.kind = OPERAND_BOOL, .span = value->span, .number = (double)number};
+}
+
 NodeId build_const(Builder *b, const Operand *value, Dtype dtype) {
-    return build_const_at(b, (BuildPlace){.arg = 1}, value, dtype);
+    const Operand stated = build_stated(b, value, dtype);
+    return build_const_at(b, (BuildPlace){.arg = 1}, &stated, dtype);
 }
 
 NodeId build_tensor(Builder *b, const Operand *value) {

@@ -152,14 +152,16 @@ bool build_take_error(Builder *b, BuildError *error);
 
 /* Numbers, as constants of rank 0. */
 
-/* A number as a constant of `dtype`; a tensor as it is. */
+/* A number whose dtype the program states: of bool 0 and 1 are false and true. */
+Operand build_stated(const Builder *b, const Operand *value, Dtype dtype);
+/* A number as a constant of `dtype`, as `build_stated` reads it; a tensor as it is. */
 NodeId build_const(Builder *b, const Operand *value, Dtype dtype);
 /* A number as a constant of the dtype that it has by itself; a tensor as it is. */
 NodeId build_tensor(Builder *b, const Operand *value);
 /* dtype[shape], i32 or i64: the index of each element along `axis`. Here as everywhere a negative
  * axis counts from the end. */
 NodeId build_iota(Builder *b, DimList shape, int64_t axis, Dtype dtype);
-/* dtype[shape]: `n` numbers in row-major order, 1 to BUILD_MAX_TABLE. */
+/* dtype[shape]: `n` numbers in row-major order, 0 to BUILD_MAX_TABLE. */
 enum { BUILD_MAX_TABLE = 256 };
 NodeId build_table(Builder *b, DimList shape, uint32_t n, const Operand *items, Dtype dtype);
 
@@ -215,7 +217,7 @@ NodeId build_transpose(Builder *b, NodeId x, uint32_t n, const int64_t *perm);
 /* x -> the elements in the same row-major order as [shape]. One extent may be the constant -1,
  * which stands for the extent that follows from the others. */
 NodeId build_reshape(Builder *b, NodeId x, DimList shape);
-/* x: broadcast to [shape] as in NumPy. */
+/* x: broadcast to [shape] as in NumPy. An extent of the constant -1 is that of x in this axis. */
 NodeId build_expand(Builder *b, NodeId x, DimList shape);
 /* x: [d0, ..] -> [low0 + d0 + high0, ..], filled with `value`, by default 0. */
 NodeId build_pad(Builder *b, NodeId x, DimList low, DimList high, const Operand *value);

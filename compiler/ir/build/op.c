@@ -136,7 +136,7 @@ NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *given) {
     Node node = {.op = op, .n_args = n, .args = args};
     if (first) {
         if (!check_condition(b, op, &operands[0])) return NODE_NONE;
-        args[0] = build_const(b, &operands[0], DT_BOOL);
+        args[0] = build_const_at(b, (BuildPlace){.arg = 1}, &operands[0], DT_BOOL);
         if (args[0] == NODE_NONE) return NODE_NONE;
     }
     if (!build_common_dtype(b, op, n, operands, &node.dtype)) return NODE_NONE;

@@ -46,9 +46,11 @@ NodeId build_table(Builder *b, DimList shape, uint32_t n, const Operand *items, 
     const DimId length = dim_const(b->dims, n);
     const DimList flat = {1, &length};
     NodeId *constants = arena_array(b->arena, NodeId, n);
-    if (n == 0 || n > BUILD_MAX_TABLE) {
+    const Operand zero = operand_int(dim_const(b->dims, 0));
+    if (n == 0) return build_expand(b, build_const(b, &zero, dtype), shape);
+    if (n > BUILD_MAX_TABLE) {
         build_fail(b, DIAG_LIMIT, (BuildPlace){0},
-                   "a tensor of %u numbers, but 1 to %d are possible", n, BUILD_MAX_TABLE)
+                   "a tensor of %u numbers, but at most %d are possible", n, BUILD_MAX_TABLE)
             ->help = "Read more numbers as a param, from a file of weights.";
         return NODE_NONE;
     }

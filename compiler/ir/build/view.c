@@ -137,10 +137,19 @@ NodeId build_reshape(Builder *b, NodeId x, DimList shape) {
 
 /* Expand and pad. */
 
+/* Puts the extents of `from` in place of -1. */
+static void keep_extents(Builder *b, const Shape *from, Shape *to) {
+    for (uint32_t k = 0; k < from->rank && k < to->rank; k++) {
+        DimId *extent = &to->dims[to->rank - 1 - k];
+        if (dim_equals_const(b->dims, *extent, -1)) *extent = from->dims[from->rank - 1 - k];
+    }
+}
+
 NodeId build_expand(Builder *b, NodeId x, DimList shape) {
     Shape to;
     if (x == NODE_NONE || !build_shape(b, shape, &to)) return NODE_NONE;
     const Shape from = *build_shape_of(b, x);
+    keep_extents(b, &from, &to);
     Shape joint = to;
     if (!shape_broadcast(b->dims, &joint, &from) || !shape_equal(&joint, &to)) {
         const char *from_text = shape_str(b->dims, b->arena, &from);
