@@ -201,6 +201,22 @@ static bool pick_form(Sema *sema, const Ast *arg, OpId *op) {
     return false;
 }
 
+/* The prelude's `name_form` of an elementwise op, for calls with PyTorch's keywords, or with `none`
+ * or a number of arguments that the op does not take; NULL: the call is one of the op. */
+static const AstDef *form_of_eltwise(const Sema *sema, const Ast *ast, OpId op) {
+    const OpInfo *info = op_info(op);
+    bool is_form = ast->n_items < info->min_args || ast->n_items > info->max_args;
+    if (ast->n_items == 0) return NULL;
+    for (uint32_t i = 0; i < ast->n_items; i++) {
+        const Ast *arg = ast->items[i];
+        bool is_name = arg->kind == AST_KEYWORD && strcmp(arg->name, "approximate") != 0;
+        is_form = is_form || is_name || arg->kind == AST_NONE;
+    }
+    if (!is_form) return NULL;
+    const char *name = str_format(sema->arena, "%s_form", info->name);
+    return prelude_def(sema->prelude, strtab_intern_z(sema->strings, name));
+}
+
 static Value call_eltwise(Sema *sema, const Ast *ast, OpId op) {
     Vec(Value) args = {0};
     for (uint32_t i = 0; i < ast->n_items; i++) {
@@ -350,7 +366,10 @@ Value sema_call(Sema *sema, const Ast *ast, const Ast *as) {
     const AstDef *def = bound ? bound->def : find_callee(sema, ast->name, &op);
     if (def) return call_def(sema, ast, def, as);
     if (as && sema_is_callable(sema, ast->name)) return no_params(sema, ast, as);
-    if (op && op_info(op)->cls == CLASS_ELTWISE) return call_eltwise(sema, ast, op);
+    bool is_eltwise = op && op_info(op)->cls == CLASS_ELTWISE;
+    def = is_eltwise ? form_of_eltwise(sema, ast, op) : NULL;
+    if (def) return call_def(sema, ast, def, NULL);
+    if (is_eltwise) return call_eltwise(sema, ast, op);
     const Signature *signature = op ? signature_by_op(op) : signature_by_name(ast->name);
     if (signature) return call_signature(sema, ast, op, signature);
     return unknown_op(sema, ast);

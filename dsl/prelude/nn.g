@@ -14,6 +14,25 @@ def log_softmax(x, axis=-1) {
   return cast(d - log(sum(exp(d), axis=axis, keep=true)), dtype(x))
 }
 
+# `clamp` with one of its bounds, or with names.
+def clamp_form(x, min=none, max=none) {
+  both = clamp(x, min, max) if min != none && max != none else none
+  low = maximum(x, min) if both == none && min != none else both
+  is_good = min != none || max != none
+  high = max if is_good else error("`clamp` needs `min`, `max` or both")
+  return minimum(x, high) if low == none else low
+}
+
+# `leaky_relu` with names.
+def leaky_relu_form(x, negative_slope=0.01) = leaky_relu(x, negative_slope)
+
+# log(1 + e^(beta * x)) / beta, and `x` where `beta * x` is above the threshold.
+def softplus_form(x, beta=1.0, threshold=20.0) {
+  z = cast(x, compute(x))
+  s = beta * z
+  return cast(where(s > threshold, z, softplus(s) / beta), dtype(x))
+}
+
 # `x` where positive, else `alpha * (e^x - 1)`.
 def elu(x, alpha=1.0) {
   z = cast(x, compute(x))

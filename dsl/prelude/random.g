@@ -49,10 +49,11 @@ def randint(key, shape, low, high, stream=0) {
 # 1 with the probability that the tensor `p` has for each element, else 0, in the dtype of `p`.
 def bernoulli(p, key, stream=0) = cast(rand(key, p.shape, stream=stream) < cast(p, f32), dtype(p))
 
-# Each element 0 with probability `p`, a number, else `x / (1 - p)`, as in training.
-def dropout(x, p, key, stream=0) {
+# Each element 0 with probability `p`, a number, else `x / (1 - p)`, as in training. `key` must be given.
+def dropout(x, p=0.5, key=none, stream=0) {
   z = cast(x, compute(x))
   probability = p if 0 <= p && p <= 1 else error("`p` is a probability, 0 to 1")
-  kept = rand(key, x.shape, stream=stream) >= probability
+  given = error("`dropout` misses its argument `key`, u32[2]") if key == none else key
+  kept = rand(given, x.shape, stream=stream) >= probability
   return cast(where(kept, z / (1.0 - p), 0), dtype(x))
 }

@@ -7,8 +7,8 @@ graph g(x: f32[8, 8]) -> (y: f32[8, 1]) {
   c = softmax(x, axs=1)
   # error@+1 unknown-argument: `sum` has no parameter `ax` (help: Did you mean `axis`?
   f = sum(x, ax=1)
-  # error@+1 unknown-argument: `clamp` has no parameter `min` (help: It takes 3 by position, `clamp(a, b, c)`: `minimum(maximum(a, b), c)`; for one bound write `maximum(a, b)`
-  h = clamp(x, min=0)
+  # error@+1 unknown-argument: `clamp` has no parameter `least` (help: Its parameters are: x, min, max.
+  h = clamp(x, least=0)
   # error@+1 unknown-argument: `exp` has no parameter `base` (help: It takes 1 by position, `exp(a)`
   d = exp(x, base=2)
   # error@+1 unknown-argument: `pad` has no parameter `around` (help: Its parameters are: x, low, high, value, interior, mode.

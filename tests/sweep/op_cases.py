@@ -118,6 +118,8 @@ def leaky_relu(d):
         wanted = np.where(a > 0, a, rounded(compute(dtype), a * factor))
     wanted = np.where(np.isnan(a), np.nan, wanted)
     text = call("leaky_relu", "a") if slope is None else call("leaky_relu", "a", slope)
+    if slope and d.flag(0.3):
+        text = call("leaky_relu", "a", negative_slope=slope)
     return Case(text, inputs, [(dtype, wanted)], relative=2 * DTYPES[dtype].eps, absolute=2 * DTYPES[dtype].tiny,
                 batch=batch)
 
