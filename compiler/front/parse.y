@@ -28,6 +28,7 @@
 }
 
 %code {
+#include <ctype.h>
 #include <math.h>
 
 #define YYINITDEPTH 2000
@@ -390,6 +391,23 @@ static const char *operator_of_word(const char *text, int n_bytes) {
     return NULL;
 }
 
+/* The help for a word of Python that ends at `end`, blanks aside; NULL: none ends there. */
+static const char *help_of_word(const char *text, uint32_t end) {
+    static const char *const words[][2] = {
+#define WORD(word, help) {word, help},
+#include "front/foreign.def"
+    };
+    while (end > 0 && text[end - 1] == ' ') end--;
+    uint32_t begin = end;
+    while (begin > 0 && (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '_'))
+        begin--;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i][0]) == end - begin &&
+            strncmp(words[i][0], text + begin, end - begin) == 0)
+            return words[i][1];
+    return NULL;
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
     enum { MAX_EXPECTED = 64, MAX_SHOWN = 40 };
     Parse *parse = P;
@@ -409,7 +427,11 @@ static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
     int n = yypcontext_expected_tokens(context, expected, MAX_EXPECTED);
     bool is_chain = is_comparison(token) && contains(expected, n, YYSYMBOL_STAR);
     const char *word = operator_of_word(parse->source->text + span.begin, n_bytes);
-    if (word && contains(expected, n, YYSYMBOL_STAR))
+    const char *help = help_of_word(parse->source->text, span.begin);
+    if (!help) help = help_of_word(parse->source->text, span.end);
+    if (help)
+        text_printf(&text, ": %s", help);
+    else if (word && contains(expected, n, YYSYMBOL_STAR))
         text_printf(&text, ": the operator is `%s`", word);
     else if (is_chain)
         text_puts(&text, ": comparisons do not chain, join them with `&&`");

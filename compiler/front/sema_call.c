@@ -138,6 +138,7 @@ static bool bind_one(Sema *sema, const Ast *arg, const char *callee, const Param
     if (at >= params->n) {
         sema_error(sema, DIAG_WRONG_ARITY, arg->span, "too many arguments: `%s` takes %u (%s)",
                    callee, params->n, params_str(sema, params));
+        sema_help_form(sema, callee);
         return false;
     }
     if (args[at].kind != VALUE_ABSENT) {

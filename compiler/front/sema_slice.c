@@ -11,6 +11,8 @@ static bool want_bound(Sema *sema, const Ast *ast, const Value *value, DimId ext
         if (value->kind == VALUE_TENSOR)
             diag_help(sema->diags, "To pick rows by a tensor write gather(x, indices, axis=0); a "
                                    "part of x that begins at a scalar, dynamic_slice.");
+        if (value->kind == VALUE_LIST)
+            diag_help(sema->diags, "To pick rows by a list write gather(x, tensor([..]), axis=0).");
         return false;
     }
     if (build_bound(sema->builder, value->dim, extent, bound)) return true;

@@ -138,6 +138,8 @@ static inline const Node *sema_node(const Sema *sema, NodeId node) {
 /* sema_names.c: help below the last error, at a name that other libraries have or that is
  * misspelt. */
 void sema_help_call(Sema *sema, const char *name);
+/* Says how a call with PyTorch's arguments of a function of this name is written here. */
+void sema_help_form(Sema *sema, const char *callee);
 /* The same for a name that is no function's; false: no help. */
 bool sema_help_name(Sema *sema, const char *name);
 /* The same for a dtype. */

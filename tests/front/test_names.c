@@ -4,9 +4,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* What the compiler says of `y = value` with x, a and b, f32[4, 8]. */
+/* What the compiler says of `y = value` with x, a and b, f32[4, 8], and i, i32[4, 8]. */
 static const char *said_of(Arena *arena, const char *value) {
-    const char *head = "graph g(x: f32[4, 8], a: f32[4, 8], b: f32[4, 8]) -> (z: f32[]) {\n  y = ";
+    const char *head = "graph g(x: f32[4, 8], a: f32[4, 8], b: f32[4, 8], "
+                       "i: i32[4, 8]) -> (z: f32[]) {\n  y = ";
     const char *source = str_format(arena, "%s%s\n  z = 1.0\n}", head, value);
     Diags diags = {.arena = arena};
     front_parse(arena, strtab_new(arena), &diags, source_new(arena, "t.g", source, strlen(source)));
@@ -52,6 +53,40 @@ Test(names, names_of_other_libraries_lead_to_names_that_are_known) {
         cr_expect(strstr(told, str_format(arena, "Did you mean `%s`?", foreign[i].ours)), "%s",
                   told);
         cr_expect(is_known(arena, foreign[i].ours), "%s", foreign[i].ours);
+        arena_free(arena);
+    }
+}
+
+Test(names, calls_in_the_form_of_pytorch_are_told_with_right_ones) {
+    static const struct {
+        const char *theirs, *ours;
+    } forms[] = {
+#define FORM(theirs, ours) {theirs, ours},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *told = said_of(arena, forms[i].theirs);
+        cr_expect(strstr(told, str_format(arena, "is `%s` here.", forms[i].ours)), "%s", told);
+        cr_expect_str_empty(said_of(arena, forms[i].ours));
+        arena_free(arena);
+    }
+}
+
+Test(names, words_of_python_are_told_how_it_is_written) {
+    static const struct {
+        const char *word, *help;
+    } words[] = {
+#define WORD(word, help) {word, help},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *before = said_of(arena, str_format(arena, "x\n  %s a", words[i].word));
+        const char *alone = said_of(arena, str_format(arena, "x\n  %s", words[i].word));
+        cr_expect(strstr(before, str_format(arena, "unexpected `a`: %s", words[i].help)), "%s",
+                  before);
+        cr_expect(strstr(alone, words[i].help), "%s", alone);
         arena_free(arena);
     }
 }
