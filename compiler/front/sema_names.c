@@ -24,13 +24,6 @@ static const Foreign names[] = {
 };
 
 static const struct {
-    const char *theirs, *ours;
-} forms[] = {
-#define FORM(theirs, ours) {theirs, ours},
-#include "front/foreign.def"
-};
-
-static const struct {
     const char *why, *theirs;
 } missing[] = {
 #define MISSING(why, theirs) {why, theirs},
@@ -103,13 +96,6 @@ static Known known_of(Sema *sema, const char *name) {
         if (why) return (Known){.why = why};
     }
     return (Known){0};
-}
-
-void sema_help_form(Sema *sema, const char *callee) {
-    size_t n = strlen(callee);
-    for (size_t i = 0; i < N_ROWS(forms); i++)
-        if (strncmp(forms[i].theirs, callee, n) == 0 && forms[i].theirs[n] == '(')
-            diag_help(sema->diags, "PyTorch's `%s` is `%s` here.", forms[i].theirs, forms[i].ours);
 }
 
 static void help_absent(Sema *sema, const char *name, const Known *known) {

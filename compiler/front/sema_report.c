@@ -112,3 +112,18 @@ Builder *sema_at(Sema *sema, Span span) {
 Value sema_made(Sema *sema, Span span, const Value *args, NodeId node) {
     return node == NODE_NONE ? sema_report(sema, span, args) : value_tensor(node, span);
 }
+
+/* Calls in the form of PyTorch. */
+static const struct {
+    const char *theirs, *ours;
+} forms[] = {
+#define FORM(theirs, ours) {theirs, ours},
+#include "front/foreign.def"
+};
+
+void sema_help_form(Sema *sema, const char *callee) {
+    size_t n = strlen(callee);
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strncmp(forms[i].theirs, callee, n) == 0 && forms[i].theirs[n] == '(')
+            diag_help(sema->diags, "PyTorch's `%s` is `%s` here.", forms[i].theirs, forms[i].ours);
+}
