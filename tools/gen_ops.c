@@ -13,6 +13,7 @@ static const char *const class_titles[] = {
     [CLASS_REDUCE] = "Reductions",
     [CLASS_ARGREDUCE] = "Reductions to an index",
     [CLASS_SCAN] = "Scans",
+    [CLASS_SCAN_BY] = "Scans by a function",
     [CLASS_SORT] = "Sorts",
     [CLASS_SEGMENT] = "Segments",
     [CLASS_UPDATE] = "Updates",
@@ -45,6 +46,10 @@ static const char *const class_docs[] = {
         "groups are each accumulated in ascending order, from the first element of the run, group "
         "or "
         "tile. An element is `((tiles before + groups before) + runs before) + own run`.",
+    [CLASS_SCAN_BY] =
+        "What `scan` makes of tensors of one shape and a function whose ops are all elementwise, "
+        "as printed graphs have it. The order is that of the scans above. The function joins what "
+        "comes before with what follows, and never sees an identity.",
     [CLASS_SORT] = "`op(x, axis=k)` along one axis, by default the last. "
                    "Equal elements keep their order, -0 and +0 are equal, and NaN comes behind all "
                    "numbers, in descending order before them. A merge sort, n log n work.",

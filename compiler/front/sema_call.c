@@ -376,6 +376,107 @@ Value sema_call(Sema *sema, const Ast *ast, const Ast *as) {
     return unknown_op(sema, ast);
 }
 
+/* Scans by a function of elements: the function is expanded once, in a graph of its own. */
+
+typedef struct ScanCall {
+    const Value *xs, *combine;
+    bool takes_lists; /* the function takes lists of tensors, not one tensor */
+    Span span;
+} ScanCall;
+
+static bool read_call(Sema *sema, const Call *call, uint32_t at_lists, ScanCall *scan) {
+    *scan = (ScanCall){
+        .xs = &call->args[0], .combine = &call->args[1], .takes_lists = true, .span = call->span};
+    if (scan->xs->kind == VALUE_POISON || scan->combine->kind == VALUE_POISON ||
+        !sema_want_bool(sema, &call->args[at_lists], "takes_lists", &scan->takes_lists))
+        return false;
+    bool are_tensors = scan->xs->kind == VALUE_LIST && scan->xs->n_items > 0;
+    for (uint32_t i = 0; are_tensors && i < scan->xs->n_items; i++)
+        are_tensors = scan->xs->items[i].kind == VALUE_TENSOR;
+    if (are_tensors && scan->combine->kind == VALUE_FUNCTION) return true;
+    sema_error(sema, DIAG_BAD_ARGUMENT, call->span, "`%s` takes a list of tensors and a function",
+               call->name);
+    return false;
+}
+
+/* Inputs of the types of the tensors, as a list. */
+static Value new_inputs(Sema *sema, const Graph *graph, const ScanCall *scan, const char *side) {
+    uint32_t n = scan->xs->n_items;
+    Value *items = arena_array(sema->arena, Value, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const Node *like = graph_node(graph, scan->xs->items[i].node);
+        Str name = str_format(sema->arena, "%s%u", side, i);
+        NodeId id = build_input(sema_at(sema, scan->span), name, like->dtype,
+                                (DimList){like->shape.rank, like->shape.dims});
+        items[i] = value_tensor(id, scan->span);
+    }
+    return (Value){.kind = VALUE_LIST, .n_items = n, .items = items, .span = scan->span};
+}
+
+/* What the function makes of inputs of the types of the tensors, in the builder's graph. */
+static Value expand_function(Sema *sema, const Graph *graph, const ScanCall *scan) {
+    Value args[4];
+    const AstDef *join = prelude_def(sema->prelude, strtab_intern_z(sema->strings, "scan_join"));
+    if (!join) return value_poison();
+    args[0] = *scan->combine;
+    args[1] = new_inputs(sema, graph, scan, "a");
+    args[2] = new_inputs(sema, graph, scan, "b");
+    args[3] = (Value){.kind = VALUE_BOOL, .number = scan->takes_lists ? 1 : 0, .span = scan->span};
+    return sema_expand(sema, join, scan->span, sema->frame->prefix, args);
+}
+
+/* The function of elements that the call's function is, one graph for all that are equal; NULL: it
+ * is none. */
+static const Graph *trace(Sema *sema, const ScanCall *scan) {
+    Builder *own = sema->builder;
+    uint32_t n = scan->xs->n_items;
+    NodeId *results = arena_array(sema->arena, NodeId, n);
+    sema->builder = build_new(sema->arena, sema->dims, own->graph->source, own->graph->name);
+    sema->n_traces++;
+    Value made = expand_function(sema, own->graph, scan);
+    sema->n_traces--;
+    Builder *traced = sema->builder;
+    sema->builder = own;
+    if (made.kind != VALUE_LIST || made.n_items != n) return NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (made.items[i].kind != VALUE_TENSOR) return NULL;
+        results[i] = made.items[i].node;
+    }
+    const Graph *function = build_scan_function(traced, results, n);
+    if (!function) return NULL;
+    for (uint32_t i = 0; i < sema->module->functions.n; i++)
+        if (build_equal_functions(sema->module->functions.data[i], function))
+            return sema->module->functions.data[i];
+    vec_push(sema->module->arena, &sema->module->functions, function);
+    return function;
+}
+
+/* is_elementwise(xs, combine, takes_lists): whether `scan_by` takes the function. */
+Value call_is_elementwise(Sema *sema, const Call *call) {
+    ScanCall scan;
+    if (!read_call(sema, call, 2, &scan)) return value_poison();
+    return (Value){.kind = VALUE_BOOL, .number = trace(sema, &scan) ? 1 : 0, .span = call->span};
+}
+
+Value call_scan_by(Sema *sema, const Call *call) {
+    ScanCall scan;
+    int64_t axis, result;
+    if (!read_call(sema, call, 4, &scan) ||
+        !sema_want_axis_number(sema, &call->args[2], "axis", &axis))
+        return value_poison();
+    if (!value_const_int(sema, &call->args[3], &result) || result < 0 || result >= scan.xs->n_items)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, call->span,
+                          "`result` is the number of one of the tensors");
+    const Graph *function = trace(sema, &scan);
+    if (!function)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, call->span,
+                          "`scan_by` takes tensors of one shape and a function of their elements");
+    NodeId *xs = arena_array(sema->arena, NodeId, scan.xs->n_items);
+    for (uint32_t i = 0; i < scan.xs->n_items; i++) xs[i] = scan.xs->items[i].node;
+    NodeId id = build_scan_by(sema_at(sema, call->span), function, xs, axis, (uint32_t)result);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 /* Queries of a tensor's shape or dtype, answered at compile time. */
 
 static const Node *asked(Sema *sema, const Call *call) {

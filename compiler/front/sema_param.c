@@ -106,7 +106,7 @@ Value sema_param(Sema *sema, const AstStmt *stmt) {
     const Ast *name = stmt->targets.data[0];
     Dtype dtype;
     Shape shape;
-    if (!sema_eval_type(sema, stmt->type, &dtype, &shape)) return value_poison();
+    if (sema->n_traces || !sema_eval_type(sema, stmt->type, &dtype, &shape)) return value_poison();
     if (!sema_is_graph_frame(sema)) return module_param(sema, stmt, dtype, &shape);
     const DimList extents = {shape.rank, shape.dims};
     NodeId id = build_param(sema_at(sema, name->span), name->name, stmt->key, dtype, extents);

@@ -104,6 +104,7 @@ typedef struct Sema {
     uint32_t n_steps;
     uint32_t n_items;        /* of lists that were made from others */
     Vec(Scope) spare_scopes; /* cleared scopes of returned defs, for reuse */
+    uint32_t n_traces;       /* functions of scans that are being expanded, which have no params */
     bool stopped;            /* a limit was exceeded: all further values are poison */
 } Sema;
 

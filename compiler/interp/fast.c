@@ -472,6 +472,7 @@ bool interp_widen(const Eval *e) {
         return !has_errors(e) || widen_reduce(e);
     case CLASS_ARGREDUCE:
         return !has_errors(e) || widen_reduce(e);
+    case CLASS_SCAN_BY: /* whose elements but the first may be any */
     case CLASS_SORT:
         return !has_errors(e) || widen_order(e);
     case CLASS_ONLINE:

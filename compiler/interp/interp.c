@@ -65,6 +65,8 @@ static bool dispatch(const Eval *e) {
         return interp_argreduce(e);
     case CLASS_SCAN:
         return interp_scan(e);
+    case CLASS_SCAN_BY:
+        return interp_scan_by(e);
     case CLASS_SORT:
         return interp_sort(e);
     case CLASS_SEGMENT:

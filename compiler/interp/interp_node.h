@@ -26,6 +26,7 @@ bool interp_source(const Eval *e);
 bool interp_reduce(const Eval *e);
 bool interp_argreduce(const Eval *e);
 bool interp_scan(const Eval *e);
+bool interp_scan_by(const Eval *e);
 bool interp_sort(const Eval *e);
 bool interp_segments(const Eval *e);
 bool interp_update(const Eval *e);

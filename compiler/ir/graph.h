@@ -53,6 +53,7 @@ typedef struct AxisAttrs {
  *   pad: begin = elements put before each axis; number, whole = the value put there
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
  *   argmax, argmin: axes, keep (exactly one axis)    scans, argsort: axes (exactly one)
+ *   scan_by: axes (exactly one); axis = which of the scanned tensors; function
  *   segments: axes (exactly one; the number of segments is the node's shape)
  *   loop_result: axis = which carried value; begin[0] = the number of steps */
 typedef struct Attrs {
@@ -64,6 +65,10 @@ typedef struct Attrs {
     uint32_t axes; /* bit set */
     bool keep;
     const AxisAttrs *per_axis; /* never NULL in a graph */
+    /* Of scan_by, how it joins parts of the axis: a graph of elementwise ops and constants of rank
+     * 0. Of n tensors it has 2 n inputs, the values of the part before and of the part behind it,
+     * and n outputs. Equal functions of a module are one graph. */
+    const struct Graph *function;
 } Attrs;
 
 typedef struct Node {
@@ -144,6 +149,7 @@ typedef struct Module {
     const Source *source;
     Str weights; /* path as written, or NULL */
     Vec(Graph *) graphs;
+    Vec(const Graph *) functions; /* of scans (Attrs.function) */
 } Module;
 
 Module *module_new(Arena *arena, StrTab *strings, const Source *source);
@@ -175,10 +181,14 @@ static inline bool graph_is_update(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_UPDATE;
 }
 
+static inline bool graph_is_scan_by(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_SCAN_BY;
+}
+
 /* Whether it is a reduction with a result for each element of its argument. */
 static inline bool graph_keeps_shape(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);
-    return cls == CLASS_SCAN || cls == CLASS_SORT;
+    return cls == CLASS_SCAN || cls == CLASS_SCAN_BY || cls == CLASS_SORT;
 }
 
 static inline bool graph_is_reduction(const Graph *graph, NodeId id) {

@@ -44,7 +44,7 @@ static const char *check_dtypes(const Check *c) {
     }
     for (uint32_t k = first; k < n; k++)
         if (!dtype_in(arg(c, k)->dtype, info->dtypes)) return "argument dtype not allowed";
-    bool may_mix = info->cls == CLASS_MATMUL; /* see check_matmul */
+    bool may_mix = info->cls == CLASS_MATMUL || info->cls == CLASS_SCAN_BY; /* see their checks */
     if (n > first && n == c->node->n_args && !may_mix && check_same_dtypes(c, first))
         return check_same_dtypes(c, first);
     switch (info->result) {
@@ -91,6 +91,22 @@ static const char *check_scan(const Check *c) {
     if (axes == 0 || axes >> from->rank) return "axis is missing or out of range";
     if (axes & (axes - 1)) return "more than one axis";
     return expect_shape(c, from);
+}
+
+static const char *check_scan_by(const Check *c) {
+    const Graph *function = c->node->attrs.function;
+    uint32_t n = c->node->n_args, result = (uint32_t)c->node->attrs.axis;
+    if (!function || function->outputs.n != n || function->inputs.n != 2 * n)
+        return "function is missing or takes other tensors";
+    if (result >= n || c->node->dtype != arg(c, result)->dtype) return "no such result";
+    for (uint32_t k = 0; k < n; k++) {
+        if (!shape_equal(&arg(c, k)->shape, &c->node->shape)) return "argument shapes differ";
+        for (uint32_t side = 0; side < 2; side++)
+            if (graph_node(function, function->inputs.data[side * n + k].node)->dtype !=
+                arg(c, k)->dtype)
+                return "function takes other dtypes";
+    }
+    return check_scan(c);
 }
 
 static const char *check_segments(const Check *c) {
@@ -308,6 +324,8 @@ static const char *check_shape(const Check *c) {
     case CLASS_SCAN:
     case CLASS_SORT:
         return check_scan(c);
+    case CLASS_SCAN_BY:
+        return check_scan_by(c);
     case CLASS_SEGMENT:
         return check_segments(c);
     case CLASS_VIEW:

@@ -111,6 +111,15 @@ static const OpInfo infos[OP_COUNT] = {
                   .orders = ordered,                              \
                   .doc = d},
 #define SCAN(sym, ...) COMBINED(sym, CLASS_SCAN, 1, __VA_ARGS__)
+#define SCAN_BY(sym, nm, dts, d)          \
+    [OP_##sym] = {.name = nm,             \
+                  .cls = CLASS_SCAN_BY,   \
+                  .min_args = 1,          \
+                  .max_args = UINT32_MAX, \
+                  .dtypes = dts,          \
+                  .result = RESULT_NODE,  \
+                  .orders = true,         \
+                  .doc = d},
 #define SEGMENT(sym, ...) COMBINED(sym, CLASS_SEGMENT, 2, __VA_ARGS__)
 #define VIEW(sym, nm, n, d)              \
     [OP_##sym] = {.name = nm,            \

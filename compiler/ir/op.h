@@ -16,7 +16,8 @@ typedef enum {
     CLASS_REDUCE,    /* reduces axes of its argument by an associative combine */
     CLASS_ARGREDUCE, /* the index of the extreme element; result i32 */
     CLASS_SCAN,      /* running reductions along one axis */
-    CLASS_SORT,      /* the order of the elements along one axis; result i32 */
+    CLASS_SCAN_BY, /* running reductions along one axis by a function, of several tensors at once */
+    CLASS_SORT,    /* the order of the elements along one axis; result i32 */
     CLASS_SEGMENT, /* reductions of the runs of equal numbers in a second argument, along an axis */
     CLASS_VIEW,    /* moves no data: an index map from the result to its (first) argument */
     CLASS_CONCAT,  /* several arguments side by side along one axis */
@@ -49,6 +50,7 @@ typedef enum {
 #define REDUCE(sym, ...) OP_##sym,
 #define ARGREDUCE(sym, ...) OP_##sym,
 #define SCAN(sym, ...) OP_##sym,
+#define SCAN_BY(sym, ...) OP_##sym,
 #define SORT(sym, ...) OP_##sym,
 #define SEGMENT(sym, ...) OP_##sym,
 #define VIEW(sym, ...) OP_##sym,

@@ -89,6 +89,24 @@ static void write_stores(Writer *w, const Store *stores, uint32_t n) {
     }
 }
 
+static void write_join(Writer *w, const ScanJoin *join) {
+    put(w, join->n);
+    for (uint32_t i = 0; i < join->n; i++) {
+        put(w, w->numbers[join->elements[i]]);
+        put(w, join->types[i]);
+        put(w, join->results[i]);
+    }
+    put(w, scalar_count(join->scalars));
+    for (ScalarId id = 1; id <= scalar_count(join->scalars); id++) {
+        const Scalar *s = scalar_get(join->scalars, id);
+        const uint32_t words[] = {s->kind,    s->dtype,   s->prim, s->args[0],
+                                  s->args[1], s->args[2], s->slot};
+        for (uint32_t i = 0; i < sizeof words / sizeof *words; i++) put(w, words[i]);
+        put_double(w, s->number);
+        put_long(w, (uint64_t)s->whole);
+    }
+}
+
 static void write_reduces(Writer *w) {
     put(w, w->kernel->reduces.n);
     for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
@@ -103,6 +121,9 @@ static void write_reduces(Writer *w) {
         put(w, w->numbers[r->arg_index]);
         put(w, r->divisor);
         put(w, r->result);
+        put(w, r->joined);
+        put(w, r->join != NULL);
+        if (r->join) write_join(w, r->join);
     }
 }
 

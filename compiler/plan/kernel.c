@@ -193,6 +193,8 @@ static void mark_reduce(const Reduce *reduce, bool *live) {
     mark(live, reduce->value);
     mark(live, reduce->rhs);
     mark(live, reduce->arg_index);
+    for (uint32_t i = 0; reduce->join && i < reduce->join->n; i++)
+        mark(live, reduce->join->elements[i]);
 }
 
 static void mark_stage(const Kernel *kernel, const Stage *stage, bool *live) {
@@ -249,9 +251,11 @@ bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *
 bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel) {
     bool *is_reduced = new_flags(arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
-        is_reduced[kernel->reduces.data[i].value] = true;
-        is_reduced[kernel->reduces.data[i].rhs] = true;
-        if (form_info(kernel->form)->weighs) is_reduced[kernel->reduces.data[i].count] = true;
+        const Reduce *reduce = &kernel->reduces.data[i];
+        is_reduced[reduce->value] = is_reduced[reduce->rhs] = true;
+        if (form_info(kernel->form)->weighs) is_reduced[reduce->count] = true;
+        for (uint32_t k = 0; reduce->join && k < reduce->join->n; k++)
+            is_reduced[reduce->join->elements[k]] = true;
     }
     scalar_mark_arguments(kernel->scalars, is_reduced);
     return is_reduced;

@@ -10,13 +10,27 @@
 
 #include <assert.h>
 
+/* How a scan by a function joins parts of a row, each of which has n values. All reductions that
+ * have the function and the elements in common have one ScanJoin. */
+typedef struct ScanJoin {
+    uint32_t n;
+    const ScalarId *elements; /* per value, in Kernel.scalars: an element's, of its type */
+    const Dtype *types;       /* per value: the type that holds it */
+    /* The function. SCALAR_STAGE of slot i is value i of the part before, of slot n + i value i of
+     * the part behind it. */
+    const ScalarTab *scalars;
+    const ScalarId *results; /* per value, in `scalars`, of its type */
+} ScanJoin;
+
 /* One reduction over all reduced axes of its kernel. */
 typedef struct Reduce {
     NodeId node;
-    PrimId combine; /* ADD MUL MIN MAX */
-    PrimId power;   /* of weights; read where the form weighs */
-    bool is_arg;    /* carries the index of the extreme too, which is the result */
-    Dtype acc;      /* compute type of the accumulator */
+    PrimId combine; /* ADD MUL MIN MAX; of a scan by a function NONE: */
+    const ScanJoin *join;
+    uint32_t joined; /* which of the join's values the result is; `value` is its element */
+    PrimId power;    /* of weights; read where the form weighs */
+    bool is_arg;     /* carries the index of the extreme too, which is the result */
+    Dtype acc;       /* compute type of the accumulator */
     double identity;
     union {
         ScalarId value; /* per element, of type acc */

@@ -105,8 +105,23 @@ static void print_scalar(const Printer *p, ScalarId id) {
     text_puts(p->out, "\n");
 }
 
+/* `r0` and so on are the values of the part before, then those of the part behind it. */
+static void print_join(const Printer *p, uint32_t slot, const Reduce *reduce) {
+    const ScanJoin *join = reduce->join;
+    text_printf(p->out, "    r%u: %s = scan(", slot, dtype_name(reduce->result));
+    for (uint32_t i = 0; i < join->n; i++)
+        text_printf(p->out, "%ss%u", i ? ", " : "", join->elements[i]);
+    text_puts(p->out, ") by ");
+    scalar_print(join->scalars, join->results[reduce->joined], p->out);
+    text_printf(p->out, " in %s\n", dtype_name(reduce->acc));
+}
+
 static void print_reduce(const Printer *p, uint32_t slot) {
     const Reduce *reduce = &p->kernel->reduces.data[slot];
+    if (reduce->join) {
+        print_join(p, slot, reduce);
+        return;
+    }
     text_printf(p->out, "    r%u: %s = %s%s(s%u", slot, dtype_name(reduce->result),
                 reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
     bool has_segments = form_info(p->kernel->form)->divides;

@@ -50,6 +50,7 @@ static const char *fill_of(OpClass cls) {
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SCAN_BY:
     case CLASS_SORT:
     case CLASS_SEGMENT:
         return "#ffe4b8";

@@ -41,6 +41,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SCAN_BY:
     case CLASS_SORT:
     case CLASS_SEGMENT:
         return "reduce";

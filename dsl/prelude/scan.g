@@ -11,11 +11,54 @@ def scan(combine, x, axis=0, reverse=false) {
   n = most(dim(xs[0], k))
   is_good = scan_may_join(combine, xs, is_list(x)) && scan_is_level(xs, k)
   ordered = loop q in 0:len(xs) { return flip(xs[q], k) if is_good && reverse else xs[q] }
-  ys, _ = loop level in 0:16 with ys = ordered, s = 1 {
-    return ys if s >= n else scan_level(combine, ys, k, s, is_list(x)), s if s >= n else 16 * s
-  }
+  may_fuse = is_good && n > 1 && is_elementwise(ordered, combine, is_list(x))
+  is_short = n <= 4096
+  ys = scan_levels(combine, ordered, k, n, is_list(x)) if !may_fuse else scan_elements(combine, ordered, k, is_list(x)) if is_short else scan_tiles(combine, ordered, k, is_list(x))
   zs = loop q in 0:len(xs) { return flip(ys[q], k) if reverse else ys[q] }
   return zs if is_list(x) else zs[0]
+}
+
+# The scan of tensors of one shape by a function whose ops are all elementwise: one kernel.
+def scan_elements(combine, xs, k, takes_lists) {
+  ys = loop q in 0:len(xs) { return scan_by(xs, combine, k, q, takes_lists) }
+  return ys
+}
+
+# The same for an axis of more than 4096 elements, which are scanned apart in tiles: then the totals
+# of the tiles are scanned, and each element is joined with the tiles before its own.
+def scan_tiles(combine, xs, k, takes_lists) {
+  n = dim(xs[0], k)
+  m = (n + 4095) / 4096
+  shape = xs[0].shape[:k] + [m, 4096] + xs[0].shape[k + 1:]
+  tiles = loop q in 0:len(xs) {
+    high = [0] * k + [m * 4096 - n] + [0] * (rank(xs[q]) - k - 1)
+    return reshape(pad(xs[q], low=[0] * rank(xs[q]), high=high), shape)
+  }
+  own = scan_elements(combine, tiles, k + 1, takes_lists)
+  totals = loop q in 0:len(xs) {
+    begin = [0] * (k + 1) + [4095] + [0] * (rank(xs[q]) - k - 1)
+    last = slice(own[q], begin=begin, shape=shape[:k + 1] + [1] + shape[k + 2:])
+    return reshape(last, shape[:k + 1] + shape[k + 2:])
+  }
+  so_far = scan_elements(combine, totals, k, takes_lists)
+  before = loop q in 0:len(xs) {
+    shifted = gather(so_far[q], iota([m], axis=0) - 1, axis=k)
+    return expand(reshape(shifted, shape[:k + 1] + [1] + shape[k + 2:]), shape)
+  }
+  joined = scan_join(combine, before, own, takes_lists)
+  ys = loop q in 0:len(xs) {
+    y = where(iota(shape, axis=k) > 0, joined[q], own[q])
+    return slice(reshape(y, shape[:k] + [m * 4096] + shape[k + 2:]), begin=[0] * rank(xs[q]), shape=xs[q].shape)
+  }
+  return ys
+}
+
+# The scan by any other function, of an axis of up to n elements: a kernel for each factor of 16 in n.
+def scan_levels(combine, xs, k, n, takes_lists) {
+  ys, _ = loop level in 0:16 with ys = xs, s = 1 {
+    return ys if s >= n else scan_level(combine, ys, k, s, takes_lists), s if s >= n else 16 * s
+  }
+  return ys
 }
 
 # combine(before, xs), as a list.

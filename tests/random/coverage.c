@@ -21,13 +21,11 @@ static OpId column_of(OpId op) {
 
 static const char *column_name(OpId column) {
     static const char *const classes[] = {
-        [CLASS_SOURCE] = "source",       [CLASS_ELTWISE] = "eltwise",
-        [CLASS_CAST] = "cast",           [CLASS_REDUCE] = "reduce",
-        [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
-        [CLASS_SORT] = "sort",           [CLASS_SEGMENT] = "segment",
-        [CLASS_VIEW] = "view",           [CLASS_ONLINE] = "online",
-        [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract",
-        [CLASS_UPDATE] = "update",       [CLASS_LOOP] = "loop"};
+        [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
+        [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
+        [CLASS_SORT] = "sort",     [CLASS_SEGMENT] = "segment",     [CLASS_VIEW] = "view",
+        [CLASS_ONLINE] = "online", [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract",
+        [CLASS_UPDATE] = "update", [CLASS_LOOP] = "loop",           [CLASS_SCAN_BY] = "scan by"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -103,6 +101,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SCAN_BY:
     case CLASS_SORT:
     case CLASS_SEGMENT:
         count_axes(c, graph, node);
@@ -195,6 +194,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_ELTWISE:
     case CLASS_CAST:
     case CLASS_SCAN:
+    case CLASS_SCAN_BY:
     case CLASS_SORT:
     case CLASS_SEGMENT:
     case CLASS_VIEW:
@@ -260,6 +260,7 @@ static bool can_be(const Coverage *c, OpId op, Dtype dtype) {
     if (op_info(op)->cls == CLASS_SOURCE) return op != OP_IOTA || dtype_in(dtype, DTS_INDEX);
     if (op == OP_BITCAST) return random_bitcasts(dtype);
     if (op_info(op)->cls == CLASS_LOOP) return dtype_in(dtype, DTS_FLOAT); /* as loops are drawn */
+    if (op_info(op)->cls == CLASS_SCAN_BY) return false; /* tests/front/test_scan_function.c */
     return counts(c, op) && dtype_in(dtype, op_info(op)->dtypes);
 }
 
@@ -267,7 +268,8 @@ static bool can_be(const Coverage *c, OpId op, Dtype dtype) {
 static bool is_column(const Coverage *c, OpId op) {
     if (op == OP_COUNT) return true;
     OpClass cls = op_info(op)->cls;
-    return cls != CLASS_SOURCE && cls != CLASS_LOOP && column_of(op) == op && counts(c, op);
+    return cls != CLASS_SOURCE && cls != CLASS_LOOP && cls != CLASS_SCAN_BY &&
+           column_of(op) == op && counts(c, op);
 }
 
 static bool can_reduce(OpId op, AxisPosition position) {

@@ -237,7 +237,8 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
         return random_make_concat(s, op, dtype, arg);
     case CLASS_UPDATE:
         return random_make_update(s, op, dtype, arg);
-    case CLASS_LOOP: /* random_make_loop makes whole loops */
+    case CLASS_SCAN_BY: /* tests/front/test_scan_function.c */
+    case CLASS_LOOP:    /* random_make_loop makes whole loops */
         return RANDOM_NONE;
     case CLASS_ONLINE:
         return random_make_online(s, op, dtype, arg);
@@ -260,7 +261,7 @@ typedef Vec(Cell) Cells;
 static bool is_allowed(const RandomState *s, OpId op) {
     OpClass cls = op_info(op)->cls;
     if (cls == CLASS_MATMUL) return !s->options.without_matmul;
-    return op != OP_INPUT && op != OP_PARAM && cls != CLASS_LOOP;
+    return op != OP_INPUT && op != OP_PARAM && cls != CLASS_LOOP && cls != CLASS_SCAN_BY;
 }
 
 static bool is_view(OpId op) {

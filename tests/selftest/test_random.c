@@ -187,7 +187,8 @@ Test(random_graph, ops_of_every_class_meet_tensors_without_elements, .timeout = 
         arena_free(arena);
     }
     for (int cls = 0; cls < N_CLASSES; cls++) {
-        if (cls == CLASS_LOOP) continue; /* few programs have one */
+        if (cls == CLASS_LOOP || cls == CLASS_SCAN_BY)
+            continue; /* few programs have one, or none */
         cr_expect_geq(count.always[cls], 5u, "class %d: %u", cls, count.always[cls]);
         cr_expect_geq(count.sometimes[cls], 5u, "class %d: %u", cls, count.sometimes[cls]);
     }

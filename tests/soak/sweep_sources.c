@@ -270,6 +270,37 @@ static void add_scan(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
     vec_push(arena, cases, c);
 }
 
+/* By a function of three values along each axis, in either direction, and by a function of one
+ * value that has no identity. */
+static void add_scan_by(Arena *arena, SweepCases *cases, Dtype dtype) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {0, 3},   {3, 0},    {1, 1},    {2, 15},   {2, 16},   {3, 17},     {16, 65},   {5, 256},
+        {257, 7}, {2, 4096}, {4097, 3}, {1, 8193}, {33, 300}, {1, 100003}, {100003, 1}};
+    const char *name = dtype_name(dtype);
+    bool is_number = dtype_in(dtype, DTS_NUM);
+    const char *zero = dtype == DT_BOOL ? "false" : "0";
+    SweepCase c = {.name = str_format(arena, "scan_by %s", name),
+                   .n_dims = 2,
+                   .extents = extents,
+                   .n_extents = sizeof extents / sizeof *extents,
+                   .lo = -1.5,
+                   .hi = 1.5};
+    c.source =
+        str_format(arena,
+                   "dim N in 0..1048576\ndim M in 0..1048576\n"
+                   "def latest(a, b) = where(b == %s, a, b)\n"
+                   "def joined(a, b) {\n"
+                   "  return %s, %s, where(a[0] == b[1], b[2], a[2])\n}\n"
+                   "graph g(x: %s[N, M], y: %s[N, M]) -> (a: %s[N, M], b: %s[N, M], c: "
+                   "%s[N, M], d: %s[N, M]) {\n"
+                   "  a, b, _ = scan(joined, [x, y, x], axis=1)\n"
+                   "  _, _, c = scan(joined, [y, x, y], axis=0, reverse=true)\n"
+                   "  d = scan(latest, x, axis=1)\n}\n",
+                   zero, is_number ? "a[0] * b[0]" : "b[0]",
+                   is_number ? "a[1] * b[0] + b[1]" : "a[1]", name, name, name, name, name, name);
+    vec_push(arena, cases, c);
+}
+
 /* Along each axis, in either direction, with an op behind. Orders of rows of more than 4096
  * elements are in memory. */
 static void add_sort(Arena *arena, SweepCases *cases, Dtype dtype) {
@@ -349,6 +380,7 @@ void sweep_add_reductions(Arena *arena, SweepCases *cases) {
         add_arg(arena, cases, OP_ARGMIN, dtype);
         for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
             if (op_info(op)->cls == CLASS_SCAN) add_scan(arena, cases, op, dtype);
+        add_scan_by(arena, cases, dtype);
         add_sort(arena, cases, dtype);
         for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
             if (op_info(op)->cls == CLASS_SEGMENT) add_segments(arena, cases, op, dtype);

@@ -9,7 +9,8 @@
 typedef struct Scan {
     Lower *lower;
     Codegen *k;
-    const Stage *stage;
+    ScanUnit units[MAX_STAGE_VALUES];
+    uint32_t n_units, n_accs;
     Point row;
     Val run, group;     /* i32: the thread's run in its group, and its group */
     SharedAccs *runs;   /* per reduction: the runs' totals [SCAN_RUN,SCAN_RUN] */
@@ -33,17 +34,32 @@ static void scan_alone(Scan *scan) {
 }
 
 static SharedAccs *totals_new(const Scan *scan, uint32_t n, const char *name) {
-    SharedAccs *totals = arena_array(scan->k->arena, SharedAccs, scan->stage->reduces.n);
-    for (uint32_t i = 0; i < scan->stage->reduces.n; i++) {
-        const Reduce *reduce = stage_reduce(scan->lower->kernel, scan->stage, i);
-        totals[i] = gpu_shared_accs(scan->k, k_value_type(scan->k, reduce->acc, 1), false, n, name);
-    }
+    SharedAccs *totals = arena_array(scan->k->arena, SharedAccs, scan->n_accs);
+    for (uint32_t u = 0; u < scan->n_units; u++)
+        for (uint32_t i = 0; i < scan->units[u].n; i++) {
+            LLVMTypeRef type = k_value_type(scan->k, scan_unit_dtype(scan->units[u], i), 1);
+            totals[scan->units[u].first + i] = gpu_shared_accs(scan->k, type, false, n, name);
+        }
     return totals;
 }
 
 static void put_totals(const Scan *scan, const SharedAccs *to, Val at, const Acc *totals) {
-    for (uint32_t i = 0; i < scan->stage->reduces.n; i++)
-        gpu_shared_accs_put(scan->k, &to[i], at, totals[i]);
+    for (uint32_t i = 0; i < scan->n_accs; i++)
+        gpu_shared_accs_put(scan->k, &to[i], at, (Acc){totals[i].value, NULL});
+}
+
+/* Joins the unit's totals at `at` (i32) to `joined` where the condition holds. */
+static void join_total(const Scan *scan, ScanUnit unit, const SharedAccs *from, Val at,
+                       Val condition, Acc *joined) {
+    const Codegen *k = scan->k;
+    Acc *next = arena_array(k->arena, Acc, scan->n_accs);
+    for (uint32_t i = unit.first; i < unit.first + unit.n; i++) {
+        next[i] = gpu_shared_accs_get(k, &from[i], at, (Acc){joined[i].value, NULL});
+        if (joined[i].index) next[i].index = k_int(k->i1, 1);
+    }
+    scan_combine_unit(scan->lower, unit, joined, next, next);
+    for (uint32_t i = unit.first; i < unit.first + unit.n; i++)
+        joined[i] = acc_select(scan->lower, condition, next[i], joined[i]);
 }
 
 /* The first `n` (i32) of SCAN_RUN totals from `first` (i32) on, in ascending order. */
@@ -52,12 +68,8 @@ static Acc *join_totals(const Scan *scan, const SharedAccs *from, Val first, Val
     Acc *joined = scan_identities(scan->lower, 1);
     for (uint32_t run = 0; run < SCAN_RUN; run++) {
         Val is_before = k_slt(k, k_i32(k, run), n);
-        for (uint32_t i = 0; i < scan->stage->reduces.n; i++) {
-            const Reduce *reduce = stage_reduce(scan->lower->kernel, scan->stage, i);
-            Acc next = gpu_shared_accs_get(k, &from[i], k_addi(k, first, run), joined[i]);
-            next = acc_combine(scan->lower, reduce, joined[i], next);
-            joined[i] = acc_select(scan->lower, is_before, next, joined[i]);
-        }
+        for (uint32_t u = 0; u < scan->n_units; u++)
+            join_total(scan, scan->units[u], from, k_addi(k, first, run), is_before, joined);
     }
     return joined;
 }
@@ -94,21 +106,20 @@ static void scan_together(Scan *scan) {
     scan_prepare(&scan->row);
     Acc *before = scan_identities(lower, 1);
     Loop tiles = loop_over(k, n, SCAN_TILE);
-    acc_loop_carry(k, &tiles, before, scan->stage->reduces.n);
+    acc_loop_carry(k, &tiles, before, scan->n_accs);
     Val begin = k_add(k, tiles.index, gpu_index(lower, k_muli(k, thread, SCAN_RUN)));
     Val past = k_addi(k, begin, SCAN_RUN);
     ScanWalk run = {
         .row = &scan->row, .begin = begin, .end = k_select(k, k_slt(k, past, n), past, n)};
     const Acc *joined = scan_combine(lower, before, scan_tile(scan, run, before));
-    for (uint32_t i = 0; i < scan->stage->reduces.n; i++) before[i] = joined[i];
+    for (uint32_t i = 0; i < scan->n_accs; i++) before[i] = joined[i];
     loop_end(k, &tiles);
 }
 
 void emit_gpu_scan(Lower *lower) {
-    Scan scan = {.lower = lower,
-                 .k = lower->k,
-                 .stage = scan_stage(lower->kernel),
-                 .row = point_new(lower, 1)};
+    Scan scan = {
+        .lower = lower, .k = lower->k, .n_accs = scan_n_accs(lower), .row = point_new(lower, 1)};
+    scan.n_units = scan_units(lower, scan.units);
     if (lower->variant->sched.row.threads_per_row > 1)
         scan_together(&scan);
     else

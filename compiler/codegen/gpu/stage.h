@@ -4,8 +4,6 @@
 
 #include "codegen/gpu/gpu.h"
 
-enum { MAX_STAGE_VALUES = 64 };
-
 /* Computes now, at the point of a row, the values of the stage that depend on no reduced axis. */
 void gpu_stage_prepare(Point *row, const Stage *stage);
 /* Sets the accumulators to the identities of the stage's reductions. */

@@ -4,6 +4,8 @@
 
 #include "codegen/scalar/point.h"
 
+enum { MAX_STAGE_VALUES = 64 }; /* reductions of a stage, at most */
+
 /* An accumulator of one reduction: a value and, for an arg-reduction, its index. Each is a scalar
  * or a vector of lanes. */
 typedef struct Acc {
@@ -35,6 +37,13 @@ Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t l
 typedef Acc AccJoin(const void *user, const Reduce *reduce, Acc acc);
 Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *join,
                  const void *user);
+/* Parts of a row that a function of a scan joins: an accumulator per value, whose `index` (i1) says
+ * whether the part has elements. */
+Acc *acc_join_none(const Lower *lower, const ScanJoin *join, uint32_t lanes);
+/* The accumulators of one element. */
+Acc *acc_join_element(Point *point, const ScanJoin *join);
+/* Joins a part with the one behind it. */
+Acc *acc_join_parts(const Lower *lower, const ScanJoin *join, const Acc *before, const Acc *behind);
 /* Sets the results and extremes of `slot` at the point from the final accumulator. */
 void acc_finish(Point *point, uint32_t slot, Acc acc);
 

@@ -19,10 +19,29 @@ static inline const Stage *scan_stage(const Kernel *kernel) {
 }
 /* Computes now, at the point of a row, what does not depend on the scanned axis. */
 void scan_prepare(Point *row);
-/* An accumulator per reduction of the stage, with its identity. */
+/* Reductions of the stage that are combined together: one, or all that share a join. Their
+ * accumulators, one for each value of a join, are `n` from `first` on of those of the stage. */
+typedef struct ScanUnit {
+    const Reduce *reduce; /* the first */
+    uint32_t first, n;
+} ScanUnit;
+
+/* Lists the stage's units and returns their number. */
+uint32_t scan_units(const Lower *lower, ScanUnit units[MAX_STAGE_VALUES]);
+/* The accumulators of the stage, which the functions below take and return in arrays. */
+uint32_t scan_n_accs(const Lower *lower);
+/* The dtype of accumulator `i` of the unit. */
+static inline Dtype scan_unit_dtype(ScanUnit unit, uint32_t i) {
+    return unit.reduce->join ? unit.reduce->join->types[i] : unit.reduce->acc;
+}
+void scan_put_accs(Acc *to, const Acc *from, uint32_t n);
+/* Accumulators of no elements. */
 Acc *scan_identities(const Lower *lower, uint32_t lanes);
 /* Joins each accumulator with one that follows it. */
 Acc *scan_combine(const Lower *lower, const Acc *before, const Acc *after);
+/* The same for the accumulators of one unit, into those of `to`, which may be `before`. */
+void scan_combine_unit(const Lower *lower, ScanUnit unit, const Acc *before, const Acc *after,
+                       Acc *to);
 /* Walks over the elements. `before` is what comes before them. Returns what they add up to by
  * themselves. */
 Acc *scan_walk(const ScanWalk *walk, const Acc *before);

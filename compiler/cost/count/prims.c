@@ -55,7 +55,19 @@ static bool divides_by_constant(const Kernel *kernel, const Scalar *s) {
            scalar_get(kernel->scalars, s->args[1])->kind == SCALAR_CONST;
 }
 
+/* The primitives of a join, divided among its values. */
+static double join_prims(const Card *card, const ScanJoin *join) {
+    double prims = 0;
+    for (ScalarId id = 1; id <= scalar_count(join->scalars); id++) {
+        const Scalar *s = scalar_get(join->scalars, id);
+        if (s->kind != SCALAR_PRIM) continue;
+        prims += card->has->cores ? cpu_prims(s->prim, s->dtype) : prim_info(s->prim)->cost;
+    }
+    return prims / join->n;
+}
+
 double combine_prims(const Card *card, const Reduce *reduce) {
+    if (reduce->join) return join_prims(card, reduce->join);
     if (card->has->cores) return cpu_prims(reduce->combine, reduce->acc);
     return prim_info(reduce->combine)->cost;
 }

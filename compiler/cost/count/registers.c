@@ -59,6 +59,8 @@ static void reach_stage(Walk *w, const Stage *stage) {
         reach(w, reduce->value);
         reach(w, reduce->rhs);
         reach(w, reduce->arg_index);
+        for (uint32_t k = 0; reduce->join && k < reduce->join->n; k++)
+            reach(w, reduce->join->elements[k]);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {
         reach_index(w, stage->stores.data[i].address);

@@ -11,8 +11,12 @@ static uint32_t scan_bytes(Arena *arena, const Kernel *kernel, const Variant *va
     (void)arena;
     uint32_t bytes = 0, n = SCAN_RUN * SCAN_RUN + SCAN_RUN;
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
-        uint32_t acc_bytes = dtype_bytes(kernel->reduces.data[i].acc);
-        bytes += n * (acc_bytes < 4 ? 4 : acc_bytes);
+        const Reduce *reduce = &kernel->reduces.data[i];
+        uint32_t n_values = reduce->join ? reduce->join->n : 1;
+        for (uint32_t k = 0; k < n_values; k++) {
+            uint32_t acc_bytes = dtype_bytes(reduce->join ? reduce->join->types[k] : reduce->acc);
+            bytes += n * (acc_bytes < 4 ? 4 : acc_bytes);
+        }
     }
     return variant->sched.row.threads_per_row > 1 ? bytes : 0;
 }
@@ -31,8 +35,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     double lanes = p->variant->sched.lanes, n_steps = p->rows * p->reduced * cost_lane_fill(c, p);
     for (uint32_t i = 0; i < p->kernel->reduces.n; i++) {
         const Reduce *reduce = &p->kernel->reduces.data[i];
-        const PrimInfo *prim = prim_info(reduce->combine);
-        double each = prim->is_exact ? COST_SCAN_EXACT_CLOCKS : COST_ROW_TARGET_CLOCKS;
+        bool is_short = !reduce->join && prim_info(reduce->combine)->is_exact;
+        double each = is_short ? COST_SCAN_EXACT_CLOCKS : COST_ROW_TARGET_CLOCKS;
         double waited = combine_prims(c->card, reduce) * each * c->card->lanes / lanes;
         double once = reduce_prims(c->card, reduce, p->variant->sched.lanes);
         p->cost->n_prims += n_steps * fmax(once, waited - once);

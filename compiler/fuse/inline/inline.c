@@ -175,6 +175,7 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     if (graph_is_matmul(c->graph, id)) return compose_contract(c, kernel, id);
     if (graph_is_online(c->graph, id)) return compose_online(c, kernel, id);
     if (graph_is_segments(c->graph, id)) return compose_segments(c, kernel, id);
+    if (graph_is_scan_by(c->graph, id)) return inline_compose_scan_by(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);

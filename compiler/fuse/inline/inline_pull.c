@@ -305,6 +305,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SCAN_BY:
     case CLASS_SORT:
     case CLASS_SEGMENT:
     case CLASS_UPDATE:

@@ -7,7 +7,10 @@
 static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
     const Reduce *reduce = &kernel->reduces.data[slot];
     uint32_t left = stage[reduce->value], right = stage[reduce->rhs];
-    return left > right ? left : right;
+    uint32_t last = left > right ? left : right;
+    for (uint32_t i = 0; reduce->join && i < reduce->join->n; i++)
+        if (stage[reduce->join->elements[i]] > last) last = stage[reduce->join->elements[i]];
+    return last;
 }
 
 /* The first stage that may use the result. Where each point has a result, it is there at

@@ -63,4 +63,7 @@ void inline_place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexI
  * SCALAR_NONE after a failure. */
 ScalarId inline_pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard);
 
+/* Adds the reduction of a scan by a function; false after a failure. */
+bool inline_compose_scan_by(Inliner *c, Kernel *kernel, NodeId id);
+
 #endif

@@ -185,6 +185,15 @@ NodeId build_bitcast(Builder *b, const Operand *x, Dtype dtype);
 NodeId build_reduce(Builder *b, OpId op, NodeId x, uint32_t axes, bool keep);
 /* argmax or argmin over one axis, with the shape of a reduction: i32. */
 NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t axis, bool keep);
+/* The function of a scan (Attrs.function): what `results` of the builder's graph, which has two
+ * inputs for each, are for single elements. NULL: they are not made by elementwise ops alone, or
+ * not of one shape. */
+const Graph *build_scan_function(const Builder *trace, const NodeId *results, uint32_t n);
+/* Whether two functions have the same ops in the same order. */
+bool build_equal_functions(const Graph *a, const Graph *b);
+/* Tensor `result` of the scan of `xs`, one for each result of the function, by the function. */
+NodeId build_scan_by(Builder *b, const Graph *function, const NodeId *xs, int64_t number,
+                     uint32_t result);
 /* A scan or a sort along one axis: the shape of x, and its dtype or i32. */
 NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t axis);
 /* Reductions of segments along one axis. x, ids: [.., n, ..] -> [.., n_segments, ..]. ids are i32

@@ -8,11 +8,29 @@
 
 #include <math.h>
 
+/* Functions of scans, in the order in which graphs read them. They are printed as defs. */
+typedef Vec(const Graph *) Functions;
+
+static uint32_t find_function(const Functions *functions, const Graph *function) {
+    uint32_t k = 0;
+    while (k < functions->n && functions->data[k] != function) k++;
+    return k;
+}
+
+static void add_functions(const Graph *graph, Arena *arena, Functions *functions) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Graph *function = graph_node(graph, id)->attrs.function;
+        if (function && find_function(functions, function) == functions->n)
+            vec_push(arena, functions, function);
+    }
+}
+
 /* The state of one printing. */
 typedef struct Printer {
     const Graph *graph;
     Text *out;
     Reroll *r;
+    const Functions *functions; /* of scans */
 } Printer;
 
 bool nameset_add(NameSet *set, Str name) {
@@ -203,6 +221,11 @@ static void print_attrs(const Printer *p, const Node *node) {
     case CLASS_SORT:
         text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
         return;
+    case CLASS_SCAN_BY:
+        text_printf(p->out, ", combine=combine_%u, axis=%u, result=%d",
+                    find_function(p->functions, node->attrs.function), only_axis(node->attrs.axes),
+                    (int)node->attrs.axis);
+        return;
     case CLASS_SEGMENT: {
         uint32_t axis = only_axis(node->attrs.axes);
         text_puts(p->out, ", ");
@@ -274,7 +297,7 @@ static void print_source(const Printer *p, const Node *node) {
 static const char *text_of(const Printer *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
     Text text = {.arena = p->out->arena};
-    const Printer printer = {.graph = p->graph, .out = &text};
+    const Printer printer = {.graph = p->graph, .out = &text, .functions = p->functions};
     if (node->op == OP_PARAM)
         print_param(&printer, id);
     else if (op_info(node->op)->cls == CLASS_SOURCE)
@@ -287,7 +310,8 @@ static const char *text_of(const Printer *p, NodeId id) {
 static void print_args(const Printer *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
     const OpInfo *info = op_info(node->op);
-    bool is_result = node->op == OP_LOOP_RESULT, is_list = info->cls == CLASS_CONCAT || is_result;
+    bool is_result = node->op == OP_LOOP_RESULT;
+    bool is_list = info->cls == CLASS_CONCAT || info->cls == CLASS_SCAN_BY || is_result;
     uint32_t middle = is_result ? node->n_args / 2 : 0; /* carries, then what follows them */
     text_printf(p->out, "%s(%s", info->name, is_list ? "[" : "");
     for (uint32_t k = 0; k < node->n_args; k++)
@@ -514,11 +538,13 @@ static NameSet names_new(const Graph *graph, Arena *arena) {
     return nameset_new(arena, graph->loops.n ? n + 2 * graph->nodes.n : n);
 }
 
-void graph_print(const Graph *graph, Text *out) {
+static void print_graph(const Graph *graph, const Functions *functions, Text *out) {
     Arena *arena = out->arena;
     NameSet taken = names_new(graph, arena);
+    for (uint32_t i = 0; i < functions->n; i++)
+        nameset_add(&taken, str_format(arena, "combine_%u", i));
     Str *names = choose_names(graph, &taken, arena);
-    Printer printer = {.graph = graph, .out = out};
+    Printer printer = {.graph = graph, .out = out, .functions = functions};
     printer.r = reroll_new(graph, &taken, names, texts_of(&printer, arena), arena);
     text_printf(out, "graph %s", graph->name);
     print_decls(&printer, false);
@@ -528,6 +554,41 @@ void graph_print(const Graph *graph, Text *out) {
     print_body(&printer, arena);
     print_copies(&printer, 0);
     text_puts(out, "}\n");
+}
+
+/* Prints a function as a def of two lists. */
+static void print_function(const Graph *function, uint32_t number, Text *out) {
+    Arena *arena = out->arena;
+    const Functions none = {0};
+    NameSet taken = nameset_new(arena, function->nodes.n + DIM_MAX_SYMBOLS);
+    Str *names = choose_names(function, &taken, arena);
+    Printer printer = {.graph = function, .out = out, .functions = &none};
+    uint32_t n = function->outputs.n;
+    for (uint32_t i = 0; i < 2 * n; i++)
+        names[function->inputs.data[i].node] =
+            str_format(arena, "%s[%u]", i < n ? "a" : "b", i < n ? i : i - n);
+    printer.r = reroll_new(function, &taken, names, texts_of(&printer, arena), arena);
+    text_printf(out, "def combine_%u(a, b) {\n", number);
+    print_body(&printer, arena);
+    text_puts(out, "  return ");
+    for (uint32_t i = 0; i < n; i++)
+        text_printf(out, "%s%s", i ? ", " : "", names[function->outputs.data[i].node]);
+    text_puts(out, "\n}\n");
+}
+
+static void print_functions(const Functions *functions, Text *out) {
+    for (uint32_t i = 0; i < functions->n; i++) {
+        if (i || text_str(out)[0]) text_puts(out, "\n");
+        print_function(functions->data[i], i, out);
+    }
+}
+
+void graph_print(const Graph *graph, Text *out) {
+    Functions functions = {0};
+    add_functions(graph, out->arena, &functions);
+    print_functions(&functions, out);
+    if (functions.n) text_puts(out, "\n");
+    print_graph(graph, &functions, out);
 }
 
 void module_print(const Module *module, Text *out) {
@@ -540,8 +601,12 @@ void module_print(const Module *module, Text *out) {
         if (symbol->multiple != 1) text_printf(out, " mult %lld", (long long)symbol->multiple);
         text_puts(out, "\n");
     }
+    Functions functions = {0};
+    for (uint32_t i = 0; i < module->graphs.n; i++)
+        add_functions(module->graphs.data[i], out->arena, &functions);
+    print_functions(&functions, out);
     for (uint32_t i = 0; i < module->graphs.n; i++) {
         if (i || text_str(out)[0]) text_puts(out, "\n");
-        graph_print(module->graphs.data[i], out);
+        print_graph(module->graphs.data[i], &functions, out);
     }
 }
