@@ -134,8 +134,17 @@ def index_copy(x, axis, index, source) {
   return where(is_new, gather(source, last, axis=k), x)
 }
 
-# How often each number below `n` is an element of `x`, i32[n].
-def bincount(x, n) {
+# How often each number below `n` is an element of `x`, i32[n]. Few numbers are counted without a sort.
+def bincount(x, n) = count_each(x, n) if most(n) <= 256 else count_sorted(x, n)
+
+# The same by a comparison of each element with each number.
+def count_each(x, n) {
+  z = x if dtype(x) == i32 || dtype(x) == i64 else error("`bincount` counts i32 or i64")
+  return sum(cast(reshape(z, [1, -1]) == reshape(cast(iota([n]), dtype(x)), [n, 1]), i32), axis=1)
+}
+
+# The same by a sort.
+def count_sorted(x, n) {
   ids = gather(reshape(x, [-1]), argsort(reshape(x, [-1])))
   return sorted_segment_sum(ones(ids.shape, i32), ids, n)
 }

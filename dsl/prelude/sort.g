@@ -8,11 +8,13 @@ def sort(x, axis=-1, descending=false) {
 }
 
 # The `k` largest elements of the axis, or the smallest, in order, and their indices (i32). Of equal
-# elements the first come first; NaN is the largest. Few of a short last axis are picked one by one.
+# elements the first come first; NaN is the largest. Few of the last axis are picked one by one.
 def topk(x, k, axis=-1, largest=true) {
   a = axis_of(axis, rank(x))
-  is_short = 1 <= k && k <= 8 && a == rank(x) - 1 && most(dim(x, a)) <= 4096
-  picked = pick_largest(x, k, a) if largest && is_float(x) && is_short else none
+  are_few = largest && is_float(x) && 1 <= k && k <= 8 && a == rank(x) - 1
+  is_short = most(dim(x, a)) <= 4096
+  picked = (pick_largest(x, k, a) if are_few && is_short else pick_in_tiles(x, k) if are_few && k <= 6
+            else none)
   order = argsort(x, axis=a, descending=largest) if picked == none else picked
   at = slice(order, begin=[0] * rank(x), shape=x.shape[:a] + [k] + x.shape[a + 1:])
   return take_along_dim(x, at, axis=a), at
@@ -29,6 +31,20 @@ def pick_largest(x, k, axis) {
     return picked + [next], where(at == next, -inf, left)
   }
   return concat(picked, axis=axis)
+}
+
+# The indices of the `k` largest floats of the last axis: those of each tile of 4096, and then those of all that were
+# picked. Tiles have -inf behind the last element.
+def pick_in_tiles(x, k) {
+  a = rank(x) - 1
+  front = x.shape[:a]
+  m = (dim(x, a) + 4095) / 4096
+  padded = pad(x, low=[0] * rank(x), high=[0] * a + [m * 4096 - dim(x, a)], value=-inf)
+  tiles = reshape(padded, front + [m, 4096])
+  own = pick_largest(tiles, k, a + 1)
+  best = reshape(take_along_dim(tiles, own, axis=a + 1), front + [m * k])
+  places = reshape(own + 4096 * iota(own.shape, axis=a), front + [m * k])
+  return take_along_dim(places, pick_largest(best, k, a), axis=a)
 }
 
 # Whether an index, a tensor or a number, is one of `picked`.
