@@ -243,6 +243,57 @@ static int64_t legal_value(const frt_dim_info *dim, int64_t wanted) {
     return down < dim->lo ? down + dim->multiple : down;
 }
 
+/* The extent of an axis with `dim` at `value`, and the other dims that are not known at their
+ * least; -1: none. */
+static int64_t extent_at(Exec *exec, const ExecTensor *tensor, int32_t axis, int32_t dim,
+                         int64_t value) {
+    frt_error error = FRT_ERROR_INIT;
+    int64_t extents[FRT_MAX_RANK];
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (!exec->dim_known[i])
+            exec->dim_values[i] = i == dim ? value : legal_value(&exec->dims[i], exec->dims[i].lo);
+    return frt_module_eval_shape(exec->module, exec->graph, tensor->index, exec->dim_values,
+                                 extents, &error)
+               ? -1
+               : extents[axis];
+}
+
+/* The one dim that is not known and changes the extent of an axis, or -1. */
+static int32_t only_dim(Exec *exec, const ExecTensor *tensor, int32_t axis, int64_t *first,
+                        int64_t *step) {
+    int32_t only = -1;
+    for (int32_t i = 0; i < exec->info.n_dims; i++) {
+        const frt_dim_info *dim = &exec->dims[i];
+        int64_t least = legal_value(dim, dim->lo);
+        if (exec->dim_known[i] || least + dim->multiple > dim->hi) continue;
+        int64_t here = extent_at(exec, tensor, axis, i, least);
+        int64_t next = extent_at(exec, tensor, axis, i, least + dim->multiple);
+        if (here == next) continue;
+        if (only >= 0 || here < 0 || next < 0) return -1;
+        only = i;
+        *first = here;
+        *step = next - here;
+    }
+    return only;
+}
+
+/* A given input whose extent is an expression of one dim, such as 4*T, fixes that dim. */
+static void solve_input_dims(Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        const ExecTensor *tensor = &exec->tensors[i];
+        for (int32_t axis = 0; tensor->is_given && axis < tensor->info.rank; axis++) {
+            int64_t first, step;
+            int32_t only = only_dim(exec, tensor, axis, &first, &step);
+            if (only < 0 || (tensor->dims[axis] - first) % step) continue;
+            const frt_dim_info *dim = &exec->dims[only];
+            int64_t value =
+                legal_value(dim, dim->lo) + (tensor->dims[axis] - first) / step * dim->multiple;
+            exec->dim_known[only] = is_legal(dim, value) && extent_at(exec, tensor, axis, only,
+                                                                      value) == tensor->dims[axis];
+        }
+    }
+}
+
 _Static_assert((int)FRT_MAX_RANK == (int)MAX_GIVEN_RANK, "tensors of the caller are the runtime's");
 
 static fusec_status settle_shapes(Exec *exec) {
@@ -273,6 +324,7 @@ static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
     take_param_dims(exec);
     status = take_input_dims(exec);
     if (status) return status;
+    solve_input_dims(exec);
     for (int32_t i = 0; i < exec->info.n_dims; i++) {
         if (exec->dim_known[i]) continue;
         exec->dim_values[i] = legal_value(&exec->dims[i], wanted);

@@ -12,15 +12,37 @@ OPS = {}
 NO_ROW = {
     "_fft_c2r.default": "complex numbers have no dtype",
     "_fft_r2c.default": "complex numbers have no dtype",
-    "_local_scalar_dense.default": "a number of a tensor would be needed while compiling; keep it a tensor",
+    "_local_scalar_dense.default": "no row: the number is a tensor of rank 0, which an op may take as an operand",
     "_native_batch_norm_legit.default": "batch norm in training changes its statistics; call eval()",
     "_native_batch_norm_legit_functional.default": "batch norm in training changes its statistics; call eval()",
+    "associative_scan": "write cumsum, cumprod, cummax or logcumsumexp, or the steps one by one",
     "atan2.out": "torch.export has atan2.default in its place",
     "nonzero.default": "the result's shape depends on numbers; use where, or sums with a mask",
     "rand.default": "random numbers of PyTorch's generator; the language draws them from a key, rand(key, shape)",
     "randn.default": "random numbers of PyTorch's generator; the language draws them from a key, randn(key, shape)",
     "randperm.default": "random numbers of PyTorch's generator; argsort(rand(key, [n])) draws an order from a key",
     "resize_.default": "tensors have one shape; use a slice or pad",
+    "scan": "a fixed number of steps may be written one by one in Python; in the language it is `loop`",
+    "while_loop": "the number of rounds follows from values of tensors; a fixed number may be a loop of Python",
+}
+
+
+# Functions that the language's library lacks: a source that uses one has it above its graph.
+DEFS = {
+    "log_gamma": """# log |gamma(x)|: Stirling's series in f64, 10 or more from 0; below 1/2 by reflection.
+def log_gamma(x) {
+  z = cast(x, f64)
+  w = where(z < 0.5, 1 - z, z)
+  y = where(w < 20, w + 10, w)
+  r = 1 / (y * y)
+  series = (((r / 1188 - 1.0 / 1680) * r + 1.0 / 1260) * r - 1.0 / 360) * r + 1.0 / 12
+  above = (y - 0.5) * log(y) - y + 0.91893853320467274178 + series / y
+  product = loop k in 0:10 with p = 1.0 { return p * (w + k) }
+  positive = above - where(w < 20, log(product), 0.0)
+  mirrored = 1.14472988584940017414 - log(abs(sin(3.14159265358979323846 * (z - round(z))))) - positive
+  return cast(where(abs(z) == inf, inf, where(z < 0.5, mirrored, positive)), dtype(x))
+}
+""",
 }
 
 
@@ -51,6 +73,8 @@ def of_extent(extent, dtype):
 
 
 def constant(value, dtype):
+    if hasattr(value, "to"):
+        return str(value.to(dtype))
     return of_extent(value, dtype) if isinstance(value, str) else f"const({number(value)}, {dtype})"
 
 
@@ -119,6 +143,16 @@ for _name in ("isnan", "isinf"):
     OPS[_name + ".default"] = lambda out, x, word=_name: f"{word}({x})" if x.is_float else f"{x} != {x}"
 
 
+@row("erfc.default", "special_erfc.default")
+def _(out, x):
+    return f"cast(1.0 - erf({x.to('f64')}), {out.dtype})"  # in f32 little would be left of small results
+
+
+@row("lgamma.default")
+def _(out, x):
+    return f"log_gamma({x.to(out.dtype)})"
+
+
 def binary(op, spell):
     def write(out, a, b, alpha=1):
         b = beside(b, out.dtype)
@@ -184,11 +218,22 @@ def _(out, a, b, rounding_mode=None):
     return f"{rounding_mode}({a} / {b})"
 
 
+def power(x, n):
+    """x to the n, by squares."""
+    if n == 1:
+        return x
+    half = power(x, n // 2)
+    return f"({half} * {half})" if n % 2 == 0 else f"({half} * {half} * {x})" if n > 3 else f"({x} * {x} * {x})"
+
+
 @row("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def _(out, a, b):
     if b in (1, 2, 3) and not hasattr(b, "to"):
         return " * ".join([beside(a, out.dtype)] * int(b))
-    require(out.dtype[0] not in "iu", "pow of integers takes the exponents 1, 2 and 3; cast to a float before")
+    if out.dtype[0] in "iu":
+        require(isinstance(b, int) and 0 <= b <= 64, "pow of integers takes an exponent that is a number from 0 to 64; "
+                "cast to a float before")
+        return power(f"{a.to(out.dtype)}", b) if b else f"full({shape(out.shape)}, 1, {out.dtype})"
     if b == 0.5:
         return f"sqrt({beside(a, out.dtype)})"
     return f"pow({beside(a, out.dtype)}, {beside(b, out.dtype)})"
@@ -319,7 +364,16 @@ for _word in ("cumsum", "cumprod", "logcumsumexp"):
     OPS[_word + ".default"] = lambda out, x, dim, dtype=None, word=_word: (
         f"{word}({x.to(out.dtype)}, axis={axes(x, dim)[0]})" if x.rank else str(x.to(out.dtype)))
 for _word in ("cummax", "cummin"):
-    OPS[_word + ".default"] = lambda out, x, dim, word=_word: [f"{word}({x}, axis={axes(x, dim)[0]})", None]
+    OPS[_word + ".default"] = lambda out, x, dim, word=_word: [
+        f"{word}({x}, axis={axes(x, dim)[0]})", lambda: last_best(word, x, axes(x, dim)[0])]
+
+
+def last_best(word, x, axis):
+    """The index of the largest or smallest element up to each; of equal ones, and of NaNs, the last."""
+    best = f"{word}({x}, axis={axis})"
+    is_best = f"{x} == {best} || {x} != {x}" if x.is_float else f"{x} == {best}"
+    at = f"iota({shape(x.shape)}, axis={axis}, dtype=i32)"
+    return f"cast(cummax(where({is_best}, {at}, const(0, i32)), axis={axis}), i64)"
 
 
 @row("sort.default", "sort.stable")
@@ -339,7 +393,19 @@ def _(out, x, k, dim=-1, keepdim=False):
 
 @row("median.dim")
 def _(out, x, dim, keepdim=False):
-    return [f"median({x}, axis={axes(x, dim)[0]}, keep={flag(keepdim)})", None]
+    axis = axes(x, dim)[0]
+
+    def places():
+        """That of the median in sorted order; where there is a NaN, the first."""
+        n = x.shape[axis]
+        middle = (n - 1) // 2 if isinstance(n, int) else f"({n} - 1) / 2"
+        at = at_axis(x, axis, f"{middle}:{middle} + 1" if keepdim else f"{middle}")
+        order = f"argsort({x}, axis={axis})[{at}]"
+        if x.is_float:
+            order = f"where(any({x} != {x}{over(x, axis, keepdim)}), argmax({x}{over(x, axis, keepdim)}), {order})"
+        return f"cast({order}, i64)"
+
+    return [f"median({x}, axis={axis}, keep={flag(keepdim)})", places]
 
 
 @row("histc.default")
@@ -1000,6 +1066,33 @@ def _(out, x, extents, size, dilation, padding, stride):
     return f"reshape({image}, {shape(out.shape)})"
 
 
+def shares(n_parts, n, factor, reach, weight):
+    """[n_parts, n]: how much of each element a part takes, which lie `reach` elements to either side, or parts if these
+    are wider; `weight` is the text of a function of how far away they are."""
+    scale = 1 / factor if factor else n / n_parts
+    wide = max(scale, 1.0)
+    centre = f"(cast(iota([{n_parts}, 1], axis=0), f32) + 0.5) * {scale}"
+    far = f"abs((cast(iota([1, {n}], axis=1), f32) + 0.5 - {centre}) * {1 / wide})"
+    some = f"where({far} < {float(reach)}, {weight(far)}, 0.0)"
+    return f"({some} / sum({some}, axis=1, keep=true))"
+
+
+def cubic(far):
+    near = f"(1.5 * {far} - 2.5) * {far} * {far} + 1"
+    return f"where({far} < 1.0, {near}, ((-0.5 * {far} + 2.5) * {far} - 4) * {far} + 2)"
+
+
+def antialiased(reach, weight):
+    def write(out, x, size, align_corners=False, factors=None):
+        require(not align_corners and all(isinstance(n, int) for n in x.shape[2:] + out.shape[2:]),
+                "antialiased resizing takes fixed extents, and no align_corners")
+        rows, columns = (shares(out.shape[2 + k], x.shape[2 + k], factors and factors[k], reach, weight) for k in (0, 1))
+        return f"cast({rows} @ cast({x}, f32) @ transpose({columns}), {x.dtype})"
+    return write
+
+
+OPS["_upsample_bilinear2d_aa.vec"] = antialiased(1, lambda far: f"1.0 - {far}")
+OPS["_upsample_bicubic2d_aa.vec"] = antialiased(2, cubic)
 OPS["upsample_nearest2d.vec"] = resize("nearest")
 OPS["upsample_bilinear2d.vec"] = resize("bilinear")
 

@@ -11,12 +11,13 @@ import importlib.util
 import operator
 import os
 import sys
+import types
 
 import sympy
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
-from fusec.aten import NO_ROW, OPS, Unsupported
+from fusec.aten import DEFS, NO_ROW, OPS, Unsupported
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -55,6 +56,19 @@ class Value:
         return Value(f"cast({self.text}, {dtype})", self.shape, dtype)
 
 
+class Item(Value):
+    """A number that `.item()` takes from a tensor. It may be an operand, which is a tensor of rank 0."""
+
+    def to(self, dtype):
+        return Value(self.text, self.shape, self.dtype).to(dtype)
+
+    def __str__(self):
+        raise Unsupported("a number that .item() takes from a tensor is known only at run time: it may be an operand of "
+                          "arithmetic, and neither an extent nor an index; use index_select, where or a mask")
+
+    __repr__ = __index__ = __str__
+
+
 class Program:
     """A source of the language and the tensors of its weights."""
 
@@ -67,6 +81,11 @@ class Program:
         from safetensors.torch import save_file
 
         beside = os.path.splitext(path)[0] + ".safetensors"
+        if beside == path:
+            raise Unsupported(f"{path} is the file of the weights; name the source, such as model.g")
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise Unsupported(f"there is no folder {folder}")
         head = ""
         if self.weights:
             save_file(self.weights, beside)
@@ -100,6 +119,9 @@ class Translator:
         self.ops = {}
         self.ranges = exported.range_constraints
         self.wanted_dims = {}
+        self.of_inputs = {symbol for node in exported.graph.nodes if node.op == "placeholder"
+                          for size in getattr(node.meta.get("val"), "shape", ()) if hasattr(size, "node")
+                          for symbol in size.node.expr.free_symbols}
         self.note_dims(dynamic_shapes)
 
     # ---- dims ----
@@ -111,11 +133,15 @@ class Translator:
                    if s.kind is InputKind.USER_INPUT and isinstance(s.arg, TensorArgument)]
         for node, axes in zip(tensors, tensor_specs(spec)):
             for axis, dim in axes:
-                symbol = getattr(getattr(node.meta["val"].shape[axis], "node", None), "expr", None)
-                if isinstance(symbol, sympy.Symbol) and hasattr(dim, "__name__"):
-                    self.wanted_dims[symbol] = dim.__name__
+                symbols = getattr(getattr(getattr(node.meta["val"].shape[axis], "node", None), "expr", None), "free_symbols", ())
+                name = getattr(getattr(dim, "root", dim), "__name__", None)  # of `4 * T` that of T
+                if len(symbols) == 1 and name:
+                    self.wanted_dims.setdefault(*symbols, name)
 
     def dim(self, symbol):
+        if symbol not in self.of_inputs:
+            raise Unsupported("an extent or a number follows from values of a tensor, which are known only at run time; "
+                              "shapes follow from those of the inputs: use where, sums with a mask, or index_select")
         if symbol not in self.dims:
             self.dims[symbol] = self.names.new(self.wanted_dims.get(symbol, str(symbol)))
         return self.dims[symbol]
@@ -137,6 +163,8 @@ class Translator:
         expr = size.node.expr if hasattr(size, "node") else size
         if expr.is_Integer:
             return int(expr)
+        if expr.is_Number:
+            raise Unsupported(f"the extent {expr} is no integer")
         if expr.is_Symbol:
             return self.dim(expr)
         parts = [self.extent(arg) for arg in expr.args]
@@ -157,7 +185,11 @@ class Translator:
         """What a row of the table sees: a Value for a tensor, an extent for a SymInt, words for dtypes."""
         if isinstance(arg, torch.fx.Node):
             fake = arg.meta.get("val")
-            return self.extent(fake) if isinstance(fake, torch.SymInt) else self.values.get(arg, fake)
+            if arg in self.values:
+                return self.values[arg]
+            if isinstance(fake, (torch.SymFloat, torch.SymBool)):
+                raise Unsupported(f"{arg} is a number that Python computes at run time; compute it with tensors")
+            return self.extent(fake) if isinstance(fake, torch.SymInt) else fake
         if isinstance(arg, (list, tuple)):
             return [self.argument(item) for item in arg]
         return DTYPES.get(arg, arg) if isinstance(arg, torch.dtype) else arg
@@ -190,7 +222,36 @@ class Translator:
                 self.params.append((value, spec.target))
         self.values[node] = value
 
+    def branches(self, pred, if_true, if_false, operands=()):
+        """Both branches of torch.cond, of which `pred` picks: they compute values and have no effects."""
+        results = []
+        for branch in (if_true, if_false):
+            graph = getattr(branch.graph.owning_module, branch.target).graph
+            given = iter(operands)
+            for node in graph.nodes:
+                if node.op == "placeholder":
+                    self.values[node] = self.argument(next(given))
+                elif node.op == "call_function":
+                    self.call(node)
+                elif node.op == "output":
+                    results.append([self.argument(arg) for arg in node.args[0]])
+        picks = self.argument(pred)
+        if not isinstance(picks, Value):
+            raise Unsupported("the condition of torch.cond must be a tensor")
+        picks = f"reshape({picks}, [])" if picks.rank else str(picks)
+        return [f"where({picks}, {a}, {b})" for a, b in zip(*results)]
+
+    def many(self, node, texts):
+        """Binds the results of a node that are used."""
+        used = {user.args[1] for user in node.users if user.target is operator.getitem}
+        self.values[node] = [self.bind(f"{node.name}_{i}", text() if callable(text) else text, node.meta["val"][i])
+                             if text and i in used else None for i, text in enumerate(texts)]
+
     def call(self, node):
+        if node.target is torch.ops.aten._local_scalar_dense.default:
+            given = self.argument(node.args[0])
+            self.values[node] = Item(f"reshape({given}, [])" if given.rank else str(given), [], given.dtype)
+            return
         if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, torch.SymFloat)) or not node.users:
             return
         if node.target is operator.getitem:
@@ -202,26 +263,27 @@ class Translator:
         op = str(node.target).removeprefix("aten.")
         if op.split(".")[0] in CHECKS:
             return
+        if op == "cond":
+            self.many(node, self.branches(*node.args))
+            return
         if op not in OPS:
             why = NO_ROW.get(op, "it has no row in the table of fusec/aten.py")
             raise Unsupported(f"op {node.target} (node {node}): {why}")
         fake = node.meta["val"]
         many = isinstance(fake, (list, tuple))
-        out = [None if f is None else self.describe("", f) for f in fake] if many else self.describe("", fake)
-        kwargs = {k: self.argument(v) for k, v in node.kwargs.items()}
         try:
+            out = [None if f is None else self.describe("", f) for f in fake] if many else self.describe("", fake)
+            kwargs = {k: self.argument(v) for k, v in node.kwargs.items()}
             result = OPS[op](out, *self.argument(node.args), **kwargs)
         except Unsupported as why:
             raise Unsupported(f"op {node.target} (node {node}): {why}") from None
-        except (TypeError, ValueError) as why:
-            raise Unsupported(f"op {node.target} (node {node}) with these arguments: {why}") from None
+        except (TypeError, ValueError, AttributeError, LookupError) as why:
+            raise Unsupported(f"op {node.target} (node {node}) has no spelling with these arguments: {why}") from None
         self.ops.setdefault(op, result if not many else result[0])
-        if not many:
+        if many:
+            self.many(node, result)
+        else:
             self.values[node] = self.bind(node.name, result, fake)
-            return
-        used = {user.args[1] for user in node.users if user.target is operator.getitem}
-        self.values[node] = [self.bind(f"{node.name}_{i}", text() if callable(text) else text, fake[i])
-                             if text and i in used else None for i, text in enumerate(result)]
 
     def outputs(self):
         taken, outputs = {str(v) for v in self.inputs} | {str(v) for v, _ in self.params}, []
@@ -252,8 +314,9 @@ class Translator:
         params = [f'param {v}: {self.type(v)} = "{key}"' for v, key in self.params]
         body = "".join(f"  {line}\n" for line in params + self.lines)
         dims = "".join(line + "\n" for line in self.dim_lines())
+        defs = "".join(text + "\n" for name, text in DEFS.items() if f"{name}(" in body)
         graph = f"graph {self.names.new(self.name)}({declare(self.inputs)}) -> ({declare(outputs)}) {{\n{body}}}\n"
-        source = dims + ("\n" if dims else "") + graph
+        source = dims + ("\n" if dims else "") + defs + graph
         return Program(source, self.weights, [str(v) for v in self.inputs], [str(v) for v in outputs],
                        self.ops)
 
@@ -270,17 +333,54 @@ def tensor_specs(spec):
     return [pairs for part in spec for pairs in tensor_specs(part)]
 
 
+def decomposed(model, args, kwargs, dynamic_shapes):
+    """The program of torch.export in ops of the table."""
+    exported = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+    for node in exported.graph.nodes:
+        if node.target is torch.ops.aten.view.default:  # a decomposition before it may change the strides
+            node.target = torch.ops.aten.reshape.default
+    table = torch.export.default_decompositions()
+    for op in [op for op in table if str(op).removeprefix("aten.") in OPS]:
+        del table[op]  # the language has a word for it
+    return exported.run_decompositions(table)
+
+
 def translate(model, args, kwargs=None, dynamic_shapes=None, name="model"):
-    with torch.no_grad():
-        exported = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-        for node in exported.graph.nodes:
-            if node.target is torch.ops.aten.view.default:  # a decomposition before it may change the strides
-                node.target = torch.ops.aten.reshape.default
-        table = torch.export.default_decompositions()
-        for op in [op for op in table if str(op).removeprefix("aten.") in OPS]:
-            del table[op]  # the language has a word for it
-        exported = exported.run_decompositions(table)
+    if not isinstance(model, torch.nn.Module):
+        raise Unsupported(f"the model must be a torch.nn.Module, and not {type(model).__name__}")
+    if not isinstance(args, (list, tuple)):
+        raise Unsupported("the example arguments must be a tuple, such as (x,)")
+    try:
+        with torch.no_grad():
+            exported = decomposed(model, args, kwargs, dynamic_shapes)
+    except Exception as why:
+        lines = str(why).strip().splitlines() or [type(why).__name__]
+        raise Unsupported("torch.export does not take the model in: " + "\n  ".join(lines[:8])) from why
     return Translator(exported, dynamic_shapes, name).translate()
+
+
+def load(where):
+    """What the function of `FILE.py:FUNCTION` returns. The file may import others beside it."""
+    path, colon, function = where.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise Unsupported("name the file and a function in it, as in model.py:make")
+    if not os.path.isfile(path):
+        raise Unsupported(f"there is no file {path}")
+    folder, file = os.path.split(os.path.abspath(path))
+    name = file.removesuffix(".py")
+    name = f"model_{name}" if name in sys.modules else name
+    sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    make = getattr(module, function, None)
+    if not callable(make):
+        others = [k for k, v in vars(module).items() if isinstance(v, types.FunctionType) and v.__module__ == name][:8]
+        raise Unsupported(f"{path} has no function {function}" + (f", but {', '.join(others)}" if others else ""))
+    made = make()
+    if not isinstance(made, tuple) or len(made) not in (2, 3):
+        raise Unsupported(f"{function}() must return (model, args) or (model, args, dynamic_shapes)")
+    return made
 
 
 def main():
@@ -288,14 +388,10 @@ def main():
     parser.add_argument("model", metavar="FILE.py:FUNCTION", help="returns (model, args[, dynamic_shapes])")
     parser.add_argument("-o", dest="out", required=True, metavar="MODEL.g")
     options = parser.parse_args()
-    path, _, function = options.model.rpartition(":")
-    spec = importlib.util.spec_from_file_location("model", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model, args, *shapes = getattr(module, function)()
     try:
+        model, args, *shapes = load(options.model)
         translate(model, args, dynamic_shapes=shapes[0] if shapes else None).save(options.out)
-    except Unsupported as why:
+    except (Unsupported, OSError) as why:
         sys.exit(f"{options.model}: error: {why}")
 
 

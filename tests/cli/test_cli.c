@@ -455,6 +455,19 @@ Test(cli, params_fix_dims_from_arrays) {
     expect("bench @s.g --device=cpu --runs=20 --input=w=@w.npy", 0, "N = 15\n");
 }
 
+Test(cli, inputs_solve_dims) {
+    static const char wide[] = "dim T in 1..16\ngraph g(x: f32[4 * T + 1]) -> (y: f32[T]) {\n"
+                               "  y = x[:T]\n}\n";
+    static const char copy[] = "dim N in 1..64\ngraph h(x: f32[N]) -> (y: f32[N]) {\n  y = x\n}\n";
+    write_file("s.g", wide, strlen(wide));
+    write_file("h.g", copy, strlen(copy));
+    expect("run @h.g --device=cpu --dim=N=13 --output=y=@x.npy", 0, "");
+    expect("run @s.g --device=cpu --input=x=@x.npy", 0, "y: f32[3] =");
+    cr_expect(!strstr(run.err, "dim T"), "%s", run.err);
+    expect("run @h.g --device=cpu --dim=N=12 --output=y=@x.npy", 0, "");
+    expect("run @s.g --device=cpu --input=x=@x.npy", 1, "input x axis 0 is 12");
+}
+
 static void expect_page(const char *name, const char *what) {
     static char page[MAX_TEXT];
     read_file(path_of(name), page);

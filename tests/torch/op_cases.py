@@ -260,10 +260,28 @@ def beyond_core():
     for name in "cumprod logcumsumexp".split():
         yield name, (lambda a, op=getattr(torch, name): (op(a, 1), op(a, 0)), [x])
     for name in "cummax cummin".split():
-        yield name, (lambda a, op=getattr(torch, name): op(a, 1)[0], [x])
+        yield name, (lambda a, k, op=getattr(torch, name): (*op(a, 1), *op(a.round(), 0), *op(k % 3, 1)), [x, i])
+        yield name + " of NaN", (lambda a, op=getattr(torch, name): op(a, 1), [torch.where(x > 0.5, torch.nan, x.round())])
+    yield "median with places", (lambda a, k: (*a.median(1), *a.median(0, True), *k.median(1)),
+                                 [x, torch.stack([torch.randperm(5) for _ in range(3)])])
+    yield "median of NaN", (lambda a: a.median(1), [torch.where(torch.eye(3, 5) > 0, torch.nan, x)])
+    yield "erfc", (torch.erfc, [x * 2])
+    yield "erfc of large numbers", (torch.erfc, [3.5 + positive(3, 5)])
+    yield "lgamma", (torch.lgamma, [x * 4])
+    yield "lgamma of special numbers", (torch.lgamma, [torch.tensor([0.5, 1.0, 2.0, 3.0, -2.0, 0.0, 30.5, -0.25, torch.inf])])
+    yield "pow of integers", (lambda k: (k ** 0, k ** 4, k ** 7, k.int() ** 5, k ** 13), [i])
+    yield "a number of a tensor", (
+        lambda a, k: (a.clamp(max=a[0, 0].item()), a * k[0, 0].item() - a[0, 1].item(), a > a[0, 0].item(),
+                      torch.full((3,), a[0, 1].item())), [x, i])
+    yield "cond", (lambda a, b: torch.cond(a.sum() > 0, lambda c, d: (c.sin(), d * 2), lambda c, d: (c.cos() - 1, d - 1), (a, b)),
+                   [torch.tensor([[-1.0, 2.0], [0.5, -1.0]]), floats(2, 2)])
+    for mode in ("bilinear", "bicubic"):
+        yield f"{mode} antialiased", (
+            lambda a, mode=mode: (F.interpolate(a, size=(3, 13), mode=mode, antialias=True),
+                                  F.interpolate(a, scale_factor=(0.7, 1.6), mode=mode, antialias=True)), [image])
     yield "var_mean", (lambda a: (*torch.var_mean(a, 1), *torch.var_mean(a, (0, 1), correction=0, keepdim=True)), [x])
     yield "stable sort", (lambda a: (*a.sort(dim=1, stable=True), a.argsort(dim=0, descending=True, stable=True)), [i % 3])
-    yield "kthvalue and median", (lambda a: (*a.kthvalue(2, 1), a.kthvalue(3, 0, True)[0], a.median(1)[0]), [x])
+    yield "kthvalue", (lambda a: (*a.kthvalue(2, 1), a.kthvalue(3, 0, True)[0]), [x])
     yield "histc", (lambda a: (torch.histc(a, 9, -1, 1), torch.histc(a, 3, 0, 2)), [torch.linspace(-1.2, 1.2, 40)])
     yield "searchsorted", (lambda a, b: (torch.searchsorted(a, b), torch.searchsorted(a[1], b, right=True),
                                          torch.bucketize(b, a[0]), torch.bucketize(b, a[0], right=True)),

@@ -26,7 +26,7 @@ PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "p
 sys.path.insert(0, PYTHON)
 import fusec
 from fusec.aten import NO_ROW, OPS, Unsupported
-from network_cases import Function, Network, networks, programs
+from network_cases import Function, Network, networks, programs, solved
 from op_cases import cases
 
 BOUND = 1e-4  # of the largest output, of floats; the rest must be equal
@@ -184,6 +184,12 @@ def refusals():
     yield "mask as index", Function(lambda a, m=torch.eye(3, 5) > 0: a[m]), x, "use where"
     yield "a mask's places", Function(lambda a: (a > 0).nonzero()), x, "aten.nonzero.default"
     yield "training", module.BatchNorm2d(2).train(), image, "call eval()"
+    yield "a number as an index", Function(lambda a: a[a[0, 0].long().item()]), x, "use index_select"
+    yield "a number computed by Python", Function(lambda a: a * (a[0, 0].item() + 1)), x, "compute it with tensors"
+    yield "rounds", Function(lambda a: torch._higher_order_ops.while_loop(
+        lambda b: b.sum() < 10, lambda b: (b + 1,), (a,))), x, "op while_loop"
+    yield "a branch of Python", Function(lambda a: a if a.sum() > 0 else -a), x, "torch.export does not take the model in"
+    yield "no module", torch.sin, x, "must be a torch.nn.Module"
     yield "complex", Function(lambda a: torch.fft.fft(a).real), x, "aten._fft"
 
 
@@ -203,14 +209,58 @@ def run_refusals():
     return n - n_good
 
 
+FILES = {
+    "helper.py": "width = 4\n",
+    "model.py": """from __future__ import annotations
+from dataclasses import dataclass
+import torch
+from helper import width
+
+@dataclass
+class Config:
+    wide: int = width
+
+def make():
+    return torch.nn.Linear(Config().wide, 2).eval(), (torch.randn(2, 4),)
+
+def nothing():
+    pass
+"""}
+COMMANDS = [("model.py:make", "model.g", ""), ("model.py:made", "model.g", "no function made, but make, nothing"),
+            ("models.py:make", "model.g", "there is no file"), ("model.py", "model.g", "as in model.py:make"),
+            ("model.py:nothing", "model.g", "must return (model, args)"),
+            ("model.py:make", "model.safetensors", "is the file of the weights"),
+            ("model.py:make", "no/folder.g", "there is no folder")]
+
+
+def translate_file(folder, what, out):
+    return subprocess.run([sys.executable, "-m", "fusec.torch", f"{folder}/{what}", "-o", f"{folder}/{out}"],
+                          env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True)
+
+
+def run_commands():
+    """The number of command lines whose message is wrong, or that fail without one."""
+    n_good = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in FILES.items():
+            write(f"{folder}/{name}", text)
+        for what, out, part in COMMANDS:
+            done = translate_file(folder, what, out)
+            is_good = part in done.stderr and "Traceback" not in done.stderr and bool(done.returncode) == bool(part)
+            n_good += is_good
+            if not is_good:
+                print(f"{what} -o {out}: {done.returncode}, and the message is {done.stderr.strip()[-300:]}")
+    print(f"command lines: {n_good} of {len(COMMANDS)} pass", flush=True)
+    return len(COMMANDS) - n_good
+
+
 def run_guide(fusec_path, guide):
     """The example of the guide, by the command line that it gives; what went wrong or ""."""
     with open(guide) as file:
         example = file.read().split("```python\n")[1].split("```")[0]
     with tempfile.TemporaryDirectory() as folder:
         write(f"{folder}/model.py", example)
-        done = subprocess.run([sys.executable, "-m", "fusec.torch", f"{folder}/model.py:make", "-o", f"{folder}/model.g"],
-                              env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True)
+        done = translate_file(folder, "model.py:make", "model.g")
         if done.returncode:
             return done.stderr.strip()[-300:]
         try:
@@ -297,11 +347,12 @@ def main():
     torch.set_num_threads(N_THREADS)
     if options.store:
         store(options.store)
-    of_programs = list(run_all(options.fusec, "programs", programs()))
+    of_programs = list(run_all(options.fusec, "programs", [*programs(), *solved()]))
     of_ops = list(run_all(options.fusec, "cases of ops", op_networks(), every=False))
     of_networks = list(run_all(options.fusec, "networks", networks(), timed=True)) if options.page else []
     core, failed = core_ops(), any(why for _, why, _, _ in of_programs + of_ops + of_networks)
     failed |= run_refusals() > 0
+    failed |= run_commands() > 0
     for op in core:
         if (op in OPS) == (op in NO_ROW):
             print(f"{op} needs a row in aten.py, or a reason there for none")
