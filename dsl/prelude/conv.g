@@ -100,23 +100,54 @@ def conv_transpose_shuffle(y, s, groups) {
   return reshape(transpose(h, perm=[0, 1, 4, 2, 5, 3, 6]), [n[0], n[1] * s[0], n[2] * s[1], n[3] * s[2], groups * m])
 }
 
-# A transposed convolution of a stride. No product has a factor that lies between elements of the image. If the
-# dilation is a multiple of the stride, all results but one in `stride` are zeros: these have no product at all.
+# The largest number that divides both.
+def common_divisor(a, b) {
+  g = loop i in 1:a + 1 with g = 1 { return i if a % i == 0 && b % i == 0 else g }
+  return g
+}
+
+# Phase j of a stride s begins d * j results late, so it is a result of phase d * j % s, and d * j / s windows late.
+# Axis `w` of y has the windows, and axis `p` the s phases in the order of j. The result has more windows, and the
+# phases in the order of their results.
+def conv_transpose_delay(y, w, p, s, d) {
+  most = d * (s - 1) / s
+  inverse = loop i in 0:s with inverse = 0 { return i if d * i % s == 1 % s else inverse }
+  zeros = [0] * w + [most] + [0] * (rank(y) - w - 1)
+  parts = split(pad(y, low=zeros, high=zeros), s, axis=p)
+  shape = y.shape[:w] + [dim(y, w) + most] + y.shape[w + 1:p] + [1] + y.shape[p + 1:]
+  phases = loop r in 0:s {
+    j = r * inverse % s
+    return slice(parts[j], begin=[0] * w + [most - d * j / s] + [0] * (rank(y) - w - 1), shape=shape)
+  }
+  return concat(phases, axis=p)
+}
+
+# The same for the axes of a result of the phases, [B, D, H, W, groups * s * .. * m].
+def conv_transpose_delays(y, s, d, groups) {
+  n = y.shape
+  phases = reshape(y, n[:4] + [groups] + s + [n[4] / (groups * s[0] * s[1] * s[2])])
+  z = loop i in 0:3 with z = phases {
+    return conv_transpose_delay(z, 1 + i, 5 + i, s[i], d[i]) if s[i] > 1 && d[i] > 1 else z
+  }
+  return reshape(z, z.shape[:4] + [n[4]])
+}
+
+# A transposed convolution of a stride. No product has a factor that lies between elements of the image. If the stride
+# and the dilation have a common divisor g, all results but one in g are zeros: these have no product at all.
 def conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) {
   n = x.shape
   k = [dim(weight, 2), dim(weight, 3), dim(weight, 4)]
-  g = [s[0] if d[0] % s[0] == 0 else 1, s[1] if d[1] % s[1] == 0 else 1, s[2] if d[2] % s[2] == 0 else 1]
+  g = [common_divisor(s[0], d[0]), common_divisor(s[1], d[1]), common_divisor(s[2], d[2])]
   r = [s[0] / g[0], s[1] / g[1], s[2] / g[2]]
-  own = [1 if r[0] > 1 else d[0] / g[0], 1 if r[1] > 1 else d[1] / g[1], 1 if r[2] > 1 else d[2] / g[2]]
-  e = [d[0] if r[0] > 1 else 1, d[1] if r[1] > 1 else 1, d[2] if r[2] > 1 else 1]
-  t = [(e[0] * (k[0] - 1) + r[0]) / r[0], (e[1] * (k[1] - 1) + r[1]) / r[1], (e[2] * (k[2] - 1) + r[2]) / r[2]]
-  w = pad(weight, low=[0, 0, 0, 0, 0], interior=[0, 0, e[0] - 1, e[1] - 1, e[2] - 1],
-          high=[0, 0, t[0] * r[0] - e[0] * (k[0] - 1) - 1, t[1] * r[1] - e[1] * (k[1] - 1) - 1,
-                t[2] * r[2] - e[2] * (k[2] - 1) - 1])
-  a = [own[0] * (t[0] - 1), own[1] * (t[1] - 1), own[2] * (t[2] - 1)]
+  e = [d[0] / g[0], d[1] / g[1], d[2] / g[2]]
+  t = [(k[0] + r[0] - 1) / r[0], (k[1] + r[1] - 1) / r[1], (k[2] + r[2] - 1) / r[2]]
+  w = pad(weight, low=[0, 0, 0, 0, 0], high=[0, 0, t[0] * r[0] - k[0], t[1] * r[1] - k[1], t[2] * r[2] - k[2]])
+  a = [e[0] * (t[0] - 1), e[1] * (t[1] - 1), e[2] * (t[2] - 1)]
   z = pad(transpose(x, perm=[0, 2, 3, 4, 1]), low=[0, a[0], a[1], a[2], 0], high=[0, a[0], a[1], a[2], 0])
-  y = conv3d_ndhwc(z, conv_transpose_phases(w, t, r, groups), dilation=own, groups=groups, out=out)
-  all = pad(conv_transpose_shuffle(y, r, groups), low=[0, 0, 0, 0, 0], high=[0, o[0], o[1], o[2], 0],
+  y = conv3d_ndhwc(z, conv_transpose_phases(w, t, r, groups), dilation=e, groups=groups, out=out)
+  is_late = r[0] > 1 && e[0] > 1 || r[1] > 1 && e[1] > 1 || r[2] > 1 && e[2] > 1
+  phases = conv_transpose_delays(y, r, e, groups) if is_late else y
+  all = pad(conv_transpose_shuffle(phases, r, groups), low=[0, 0, 0, 0, 0], high=[0, o[0], o[1], o[2], 0],
             interior=[0, g[0] - 1, g[1] - 1, g[2] - 1, 0])
   m = [(n[2] - 1) * s[0] + d[0] * (k[0] - 1) + 1 + o[0] - p[0], (n[3] - 1) * s[1] + d[1] * (k[1] - 1) + 1 + o[1] - p[1],
        (n[4] - 1) * s[2] + d[2] * (k[2] - 1) + 1 + o[2] - p[2]]
