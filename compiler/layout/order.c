@@ -32,6 +32,7 @@ typedef struct Orders {
     bool has_cores;
     Reading *readings; /* per node */
     uint32_t *order;   /* per node: the result */
+    bool reads_bound;  /* walks ask inputs too in which order they lie */
 } Orders;
 
 typedef struct Walk Walk;
@@ -208,7 +209,8 @@ static void read_operands(Arena *arena, Orders *o, NodeId id) {
 static void end_source(Walk *w, NodeId id, const IndexId *coords) {
     Orders *o = w->orders;
     const Node *node = graph_node(o->graph, id);
-    if (is_stored(o, id) && !is_temporary(o, id) && !o->order[id]) return;
+    bool is_fixed = is_stored(o, id) && !is_temporary(o, id) && !o->order[id];
+    if (is_fixed && !o->reads_bound) return;
     uint32_t inner = o->order[id] ? o->order[id] - 1u : node->shape.rank - 1;
     for (uint32_t a = 0; node->shape.rank && a < index_n_axes(w->tab); a++)
         if (index_lane_motion(w->tab, coords[inner], a, access_elems(node)) == LANES_CONTIGUOUS)
@@ -260,6 +262,22 @@ static void read_sources(Arena *arena, Orders *o, NodeId id) {
     walk_args(&walk, id, coords);
 }
 
+/* On a CPU a padding that no reader asks about is a copy in the order of its argument's memory, if
+ * rows are long. */
+static uint32_t copied_order(Arena *arena, Orders *o, NodeId id) {
+    const Node *node = graph_node(o->graph, id);
+    Wish wish = o->readings[id].wish;
+    bool is_asked = wish.axis || wish.is_contested;
+    if (!o->has_cores || node->op != OP_PAD || is_asked || !is_temporary(o, id)) return 0;
+    o->reads_bound = true;
+    Wish made = find_made(arena, o, id);
+    o->reads_bound = false;
+    bool is_other = has_agreed(made) && made.axis != node->shape.rank;
+    bool is_long = is_other && dim_hi(o->graph->dims, node->shape.dims[made.axis - 1]) >=
+                                   LAYOUT_LEAST_COPIED_ROW;
+    return is_long ? made.axis : 0;
+}
+
 static bool may_choose(Arena *arena, Orders *o, NodeId id) {
     const Node *node = graph_node(o->graph, id);
     Reading reading = o->readings[id];
@@ -287,7 +305,9 @@ uint32_t *order_axes(Arena *arena, const Graph *graph, StoredValues stored, Orde
     }
     for (NodeId id = n; id-- > 0 && options.has_cores;) read_sources(arena, &o, id);
     if (options.given) memcpy(o.order, options.given, n * sizeof *o.order);
-    for (NodeId id = 0; id < n; id++)
+    for (NodeId id = 0; id < n; id++) {
         if (may_choose(arena, &o, id)) o.order[id] = o.readings[id].wish.axis;
+        if (!o.order[id]) o.order[id] = copied_order(arena, &o, id);
+    }
     return o.order;
 }

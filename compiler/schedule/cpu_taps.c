@@ -32,7 +32,8 @@ static uint32_t choose_lane_axis(const Scheduler *s) {
     return best;
 }
 
-/* The longest other axis, if possible one along which an operand stays the same. */
+/* The longest other axis, if possible one along which an operand stays the same; the innermost one
+ * of equal ones, along whose neighbours memory is read in its order. */
 static uint32_t choose_walked_axis(const Scheduler *s, uint32_t lane_axis) {
     const Kernel *kernel = s->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -43,7 +44,7 @@ static uint32_t choose_walked_axis(const Scheduler *s, uint32_t lane_axis) {
     for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
         int64_t extent = dim_hi(s->dims, index_axis_extent(s->indices, axis));
         bool own = extent > 1 && !(left & right & 1u << axis);
-        if (axis == lane_axis || own < keeps || (own == keeps && extent <= most)) continue;
+        if (axis == lane_axis || own < keeps || (own == keeps && extent < most)) continue;
         best = axis, most = extent, keeps = own;
     }
     return best;

@@ -33,10 +33,10 @@ typedef struct CpuTapsSteps {
 CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
 /* The same for vectors of columns of few rows, such as poolings. */
 CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
-/* The time of a vector with guards, as a multiple of one without; judged. */
+/* The time of a vector with guards, or of an element at an end, as a multiple of a vector without;
+ * judged. */
 enum { CPU_TAPS_GUARDED_STEPS = 3 };
-/* The time of all vectors of the axis, in those of one without guards. An element at an end takes
- * as long as a vector. */
+/* The time of all vectors of the axis, in those of one without guards. */
 double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes);
 
 #endif

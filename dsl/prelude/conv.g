@@ -132,16 +132,29 @@ def conv_transpose_delays(y, s, d, groups) {
   return reshape(z, z.shape[:4] + [n[4]])
 }
 
+# How one axis of a transposed convolution of k taps, stride s and dilation d becomes phases: their number, the distance
+# between taps of a filter of all phases, the taps of a phase, and the distance between these. A phase has every s-th
+# tap and is late; or taps have zeros between them, where phases then have no more taps.
+def conv_transpose_plan(k, s, d) {
+  dense = (d * (k - 1) + s) / s
+  own = (k + s - 1) / s
+  apart = d if s > 1 && dense == own else 1
+  return [s, apart, dense if apart > 1 else own, d / apart]
+}
+
 # A transposed convolution of a stride. No product has a factor that lies between elements of the image. If the stride
 # and the dilation have a common divisor g, all results but one in g are zeros: these have no product at all.
 def conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) {
   n = x.shape
   k = [dim(weight, 2), dim(weight, 3), dim(weight, 4)]
   g = [common_divisor(s[0], d[0]), common_divisor(s[1], d[1]), common_divisor(s[2], d[2])]
-  r = [s[0] / g[0], s[1] / g[1], s[2] / g[2]]
-  e = [d[0] / g[0], d[1] / g[1], d[2] / g[2]]
-  t = [(k[0] + r[0] - 1) / r[0], (k[1] + r[1] - 1) / r[1], (k[2] + r[2] - 1) / r[2]]
-  w = pad(weight, low=[0, 0, 0, 0, 0], high=[0, 0, t[0] * r[0] - k[0], t[1] * r[1] - k[1], t[2] * r[2] - k[2]])
+  r, q, t, e = loop i in 0:3 with r = [], q = [], t = [], e = [] {
+    phases, apart, taps, own = conv_transpose_plan(k[i], s[i] / g[i], d[i] / g[i])
+    return r + [phases], q + [apart], t + [taps], e + [own]
+  }
+  w = pad(weight, low=[0, 0, 0, 0, 0], interior=[0, 0, q[0] - 1, q[1] - 1, q[2] - 1],
+          high=[0, 0, t[0] * r[0] - q[0] * (k[0] - 1) - 1, t[1] * r[1] - q[1] * (k[1] - 1) - 1,
+                t[2] * r[2] - q[2] * (k[2] - 1) - 1])
   a = [e[0] * (t[0] - 1), e[1] * (t[1] - 1), e[2] * (t[2] - 1)]
   z = pad(transpose(x, perm=[0, 2, 3, 4, 1]), low=[0, a[0], a[1], a[2], 0], high=[0, a[0], a[1], a[2], 0])
   y = conv3d_ndhwc(z, conv_transpose_phases(w, t, r, groups), dilation=e, groups=groups, out=out)

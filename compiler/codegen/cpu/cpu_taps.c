@@ -4,12 +4,16 @@
  * An output is one chain of fmas in ascending k, as in any CPU GEMM, so the bits are the same. A
  * vector of outputs lies along the lane axis, its chain is in a register, and all taps are emitted
  * one after the other. Operands that are the same along the walked axis are loaded outside its
- * loop.
+ * loop. An fma waits for the one before, so several elements of the walked axis have their chains
+ * side by side.
  * template/cpu_taps.h has the steps along the lane axis. */
 #include "codegen/cpu/cpu.h"
 #include "template/cpu_taps.h"
 
 #include <string.h>
+
+/* Chains side by side, and fmas that are emitted for them. */
+enum { MOST_CHAINS = 4, MOST_PRODUCTS = 256 };
 
 typedef struct Taps {
     Lower *lower;
@@ -20,6 +24,7 @@ typedef struct Taps {
         *points; /* per tap, in the walked axis's loop around that of the lanes; else NULL */
     PointPiece piece;
     Val begin, end; /* of the walked axis */
+    uint32_t n_chains;
 } Taps;
 
 static Val operand(Point *point, ScalarId id, Dtype acc) {
@@ -46,21 +51,82 @@ static Point *enter(const Taps *taps, const Point *outer, const Point *before, u
     return points;
 }
 
-/* Computes the outputs of a point, whose taps are inside `before`. */
-static void output(const Taps *taps, Point *point, const Point *before) {
+/* Computes the outputs of `n` points, whose taps are inside `before`. */
+static void outputs(const Taps *taps, Point *points, uint32_t n, const Point *before) {
     Lower *lower = taps->lower;
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    Point *points = enter(taps, point, before, 0);
-    Val sum = LLVMConstNull(k_value_type(k, reduce->acc, point->lanes));
-    for (int64_t t = 0; t < taps->depth; t++) {
-        Val left = operand(&points[t], reduce->lhs, reduce->acc);
-        Val right = operand(&points[t], reduce->rhs, reduce->acc);
-        sum = math_multiply_add(k, reduce->acc, left, right, sum);
+    Point *at_tap[MOST_CHAINS];
+    Val sums[MOST_CHAINS];
+    for (uint32_t i = 0; i < n; i++) {
+        at_tap[i] = enter(taps, &points[i], before, 0);
+        sums[i] = LLVMConstNull(k_value_type(k, reduce->acc, points[i].lanes));
     }
-    acc_finish(point, 0, (Acc){.value = sum});
-    point_store_all(point, kernel->row_stores.data, kernel->row_stores.n);
+    for (int64_t t = 0; t < taps->depth; t++)
+        for (uint32_t i = 0; i < n; i++) {
+            Val left = operand(&at_tap[i][t], reduce->lhs, reduce->acc);
+            Val right = operand(&at_tap[i][t], reduce->rhs, reduce->acc);
+            sums[i] = math_multiply_add(k, reduce->acc, left, right, sums[i]);
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        acc_finish(&points[i], 0, (Acc){.value = sums[i]});
+        point_store_all(&points[i], kernel->row_stores.data, kernel->row_stores.n);
+    }
+}
+
+/* Computes the outputs of `n` elements of the walked axis from `at` on. */
+static void walk_step(const Taps *taps, const Point *place, const Point *at_place, Val at,
+                      uint32_t n) {
+    uint32_t walked = taps->lower->variant->sched.cpu_taps.walked;
+    Point points[MOST_CHAINS];
+    for (uint32_t i = 0; i < n; i++) {
+        points[i] = point_inside(place);
+        points[i].axis[walked] = k_addi(taps->lower->k, at, i);
+    }
+    outputs(taps, points, n, at_place);
+}
+
+/* The part of the walked axis in which no guard on it fails: [begin, end) of this unit. */
+static PointPiece walked_middle(const Taps *taps, Val *begin, Val *end) {
+    Lower *lower = taps->lower;
+    const Codegen *k = lower->k;
+    uint32_t walked = lower->variant->sched.cpu_taps.walked;
+    CpuTapsSteps steps = cpu_taps_steps(k->arena, lower->kernel, walked, 1);
+    PointPiece piece = {steps.has_middle, walked, steps.lo, steps.hi};
+    *begin = taps->begin, *end = taps->end;
+    if (!steps.has_middle) return piece;
+    Val lo = lower_index_const(lower, steps.lo), hi = lower_index_const(lower, steps.hi);
+    *begin = k_select(k, k_slt(k, *begin, lo), lo, *begin);
+    *end = k_select(k, k_slt(k, hi, *end), hi, *end);
+    *begin = k_select(k, k_slt(k, *begin, taps->end), *begin, taps->end);
+    *end = k_select(k, k_slt(k, *begin, *end), *end, *begin);
+    return piece;
+}
+
+/* Walks the middle with several chains, and the elements before and after it with one. */
+static void walk_in_chains(const Taps *taps, const Point *place) {
+    Lower *lower = taps->lower;
+    const Codegen *k = lower->k;
+    uint32_t walked = lower->variant->sched.cpu_taps.walked;
+    const Point *at_place = enter(taps, place, NULL, 1u << walked);
+    Taps middle = *taps;
+    Val from, to;
+    middle.piece = walked_middle(taps, &from, &to);
+    Val n = k_sub(k, to, from);
+    to = k_sub(k, to, k_uremi(k, n, taps->n_chains));
+    Point inside = point_inside(place);
+    inside.piece = middle.piece;
+    Loop loop = loop_begin(k, from, to, taps->n_chains);
+    walk_step(&middle, &inside, enter(&middle, &inside, at_place, 1u << walked), loop.index,
+              taps->n_chains);
+    loop_end(k, &loop);
+    Val before = k_sub(k, from, taps->begin), after = k_sub(k, taps->end, to);
+    Loop rest = loop_begin(k, lower_index_const(lower, 0), k_add(k, before, after), 1);
+    Val behind = k_add(k, to, k_sub(k, rest.index, before));
+    Val at = k_select(k, k_slt(k, rest.index, before), k_add(k, taps->begin, rest.index), behind);
+    walk_step(taps, place, at_place, at, 1);
+    loop_end(k, &rest);
 }
 
 /* Walks at one place of the lane axis: the outputs are `lanes` of each element of the walked
@@ -70,14 +136,16 @@ static void walk(const Taps *taps, const Point *place) {
     uint32_t walked = taps->lower->variant->sched.cpu_taps.walked;
     if (taps->points) {
         Point point = point_inside(place);
-        output(taps, &point, taps->points);
+        outputs(taps, &point, 1, taps->points);
+        return;
+    }
+    if (taps->n_chains > 1 && place->lanes > 1 && !place->piece.is_any) {
+        walk_in_chains(taps, place);
         return;
     }
     const Point *at_place = enter(taps, place, NULL, 1u << walked);
     Loop loop = loop_begin(k, taps->begin, taps->end, 1);
-    Point point = point_inside(place);
-    point.axis[walked] = loop.index;
-    output(taps, &point, at_place);
+    walk_step(taps, place, at_place, loop.index, 1);
     loop_end(k, &loop);
 }
 
@@ -157,6 +225,8 @@ void emit_cpu_taps(Lower *lower) {
     const Codegen *k = lower->k;
     Taps taps = {.lower = lower, .unit = point_new(lower, 1), .lanes = cpu_lanes(lower)};
     dim_is_const(lower_dims(lower), kernel_n_reduced(lower->kernel), &taps.depth);
+    taps.n_chains = MOST_CHAINS;
+    while (taps.n_chains > 1 && taps.n_chains * taps.depth > MOST_PRODUCTS) taps.n_chains /= 2;
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     set_unit(&taps, units.index);
     if (cpu_taps_go_along_lanes(lower->kernel, lower->lane_axis, taps.lanes))

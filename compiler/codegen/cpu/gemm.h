@@ -135,7 +135,5 @@ Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *operand, Point *poin
 Val gemm_clamp(Lower *lower, Val at, DimId extent);
 /* A mask of those of `lanes` elements from `at` that are below `end`; `end` may be before `at`. */
 Val gemm_lanes_before(const Gemm *gemm, Val at, Val end);
-/* Transposes `lanes` vectors of `lanes` elements. */
-void gemm_transpose(const Gemm *gemm, Val *vectors);
 
 #endif

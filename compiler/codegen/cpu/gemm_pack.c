@@ -297,28 +297,6 @@ typedef struct PackSquare {
     Val bases;  /* [lanes]: see gemm_offsets_base; or NULL */
 } PackSquare;
 
-/* A transpose in log2(lanes) stages: stage s swaps bit s of the vector number with bit s of the
- * lane number. */
-void gemm_transpose(const Gemm *gemm, Val *vectors) {
-    const Codegen *k = gemm->lower->k;
-    uint32_t n = gemm->lanes;
-    Val *low = arena_array(k->arena, Val, n);
-    Val *high = arena_array(k->arena, Val, n);
-    for (uint32_t s = 1; s < n; s *= 2) {
-        for (uint32_t i = 0; i < n; i++) {
-            low[i] = k_i32(k, i & s ? n + i - s : i);
-            high[i] = k_i32(k, i & s ? n + i : i + s);
-        }
-        Val low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
-        for (uint32_t i = 0; i < n; i++) {
-            if (i & s) continue;
-            Val a = vectors[i], b = vectors[i + s];
-            vectors[i] = k_shuffle(k, a, b, low_mask);
-            vectors[i + s] = k_shuffle(k, a, b, high_mask);
-        }
-    }
-}
-
 /* A point of the square's column `number`. */
 static Point square_point(const PackSquare *pack, Val number) {
     Gemm *gemm = pack->gemm;
@@ -363,7 +341,7 @@ static void pack_square_step(void *user, Val at, Val mask) {
     for (uint32_t i = 0; i < n; i++)
         vectors[i] = gemm_load(
             gemm, gemm_element(gemm, pack->square, lower_index_const(lower, (int64_t)i * n)));
-    gemm_transpose(gemm, vectors);
+    k_transpose(k, vectors, n);
     Val row = k_sub(k, at, gemm->k_begin);
     Val to = gemm_element(gemm, pack->packed, k_muli(k, row, gemm->tile_columns));
     for (uint32_t i = 0; i < n; i++)

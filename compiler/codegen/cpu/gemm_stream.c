@@ -146,7 +146,7 @@ static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs)
         point.axis[gemm->k_axis] = at_k;
         vectors[i] = gemm_operand_lanes(gemm, &gemm->column, &point);
     }
-    gemm_transpose(gemm, vectors);
+    k_transpose(k, vectors, gemm->lanes);
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t i = 0; i < n; i++)
             accs[r] = math_multiply_add(gemm->lower->k, gemm->acc,

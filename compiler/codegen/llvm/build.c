@@ -214,3 +214,23 @@ If if_begin(const Codegen *k, Val condition) {
 void if_end(const Codegen *k, If *branch) {
     if (branch->after) k_branch(k, branch->after);
 }
+
+/* A transpose in log2(lanes) stages: stage s swaps bit s of the vector number with bit s of the
+ * lane number. */
+void k_transpose(const Codegen *k, Val *vectors, uint32_t n) {
+    Val *low = arena_array(k->arena, Val, n);
+    Val *high = arena_array(k->arena, Val, n);
+    for (uint32_t s = 1; s < n; s *= 2) {
+        for (uint32_t i = 0; i < n; i++) {
+            low[i] = k_i32(k, i & s ? n + i - s : i);
+            high[i] = k_i32(k, i & s ? n + i : i + s);
+        }
+        Val low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
+        for (uint32_t i = 0; i < n; i++) {
+            if (i & s) continue;
+            Val a = vectors[i], b = vectors[i + s];
+            vectors[i] = k_shuffle(k, a, b, low_mask);
+            vectors[i + s] = k_shuffle(k, a, b, high_mask);
+        }
+    }
+}

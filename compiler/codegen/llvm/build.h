@@ -236,6 +236,8 @@ static inline Val k_extract_value(const Codegen *k, Val aggregate, uint32_t i) {
     return LLVMBuildExtractValue(k->builder, aggregate, i, "");
 }
 Val k_splat(const Codegen *k, Val scalar, uint32_t lanes);
+/* Transposes `n` vectors of `n` lanes, a power of two. */
+void k_transpose(const Codegen *k, Val *vectors, uint32_t n);
 /* The vector of `n` scalars; one is itself. */
 Val k_vector(const Codegen *k, const Val *scalars, uint32_t n);
 

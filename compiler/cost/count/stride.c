@@ -8,6 +8,7 @@
 #include "cost/count/stride.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
+#include "template/cpu_map_tile.h"
 
 #include <math.h>
 
@@ -87,12 +88,15 @@ double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
     if (!c->card->has->cores) return 0;
+    CpuMapTurned turned = cpu_map_tile_turned(c->arena, kernel, &p->variant->sched);
+    clocks += COST_CPU_TURN_CLOCKS * turned.n;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const Stage *stage = &kernel->stages.data[s];
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
             const Scalar *load = scalar_get(kernel->scalars, id);
             bool is_read = live[s][id] && load->kind == SCALAR_LOAD &&
-                           !row_cache_has(p->variant->row_cache, id, s);
+                           !row_cache_has(p->variant->row_cache, id, s) &&
+                           !(turned.n && turned.under[id]);
             if (is_read) clocks += access_clocks(c, p, load->buffer, load->index);
         }
         for (uint32_t i = 0; i < stage->stores.n; i++)
