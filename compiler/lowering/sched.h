@@ -7,8 +7,9 @@
 #include "lowering/im2col.h"
 #include "lowering/template.h"
 
-/* GPU_MAP_TILE (template/map_tile.h), CPU_MAP_TILE (template/cpu_map_tile.h): a tile of tile_m elements along axis_in by tile_n along the
- * lane axis, which is `lanes_out` axes before the last. Staged loads have lanes_in elements. */
+/* GPU_MAP_TILE (template/map_tile.h), CPU_MAP_TILE (template/cpu_map_tile.h): a tile of tile_m
+ * elements along axis_in by tile_n along the lane axis, which is `lanes_out` axes before the last.
+ * Staged loads have lanes_in elements. */
 typedef struct MapTileSched {
     uint32_t tile_m, tile_n;
     uint32_t axis_in, lanes_in;

@@ -43,8 +43,8 @@ typedef struct TemplateInfo {
     bool tiles_outputs;
     /* Uncoalesced loads go through shared memory, which transposes them. */
     bool transposes_loads;
-    /* CPU: values whose loads lie along another axis than the lanes are computed along it and turned
-     * (template/cpu_map_tile.h). */
+    /* CPU: values whose loads lie along another axis than the lanes are computed along it and
+     * turned (template/cpu_map_tile.h). */
     bool turns_values;
     /* Vectors of lanes run across the ends of rows. */
     bool lanes_cross_rows;

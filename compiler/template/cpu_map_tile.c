@@ -48,7 +48,12 @@ static void mark_wanted(const Turner *t, const bool *live, bool *wanted) {
 CpuMapTurned cpu_map_turned(Arena *arena, const Kernel *kernel, uint32_t in, uint32_t out,
                             uint32_t lanes) {
     const ScalarTab *scalars = kernel->scalars;
-    Turner t = {kernel, scalartab_indices(scalars),  in, out, lanes, scalar_marks(scalars),
+    Turner t = {kernel,
+                scalartab_indices(scalars),
+                in,
+                out,
+                lanes,
+                scalar_marks(scalars),
                 scalar_marks(scalars)};
     const bool *live = kernel_live_scalars(arena, kernel);
     bool *wanted = scalar_marks(scalars), *under = scalar_marks(scalars);
@@ -59,7 +64,8 @@ CpuMapTurned cpu_map_turned(Arena *arena, const Kernel *kernel, uint32_t in, uin
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         if (!live[id] || !wanted[id] || !t.gains[id]) continue;
         under[id] = true;
-        bool has_room = n < CPU_MAP_TILE_MOST_TURNED && dtype_bytes(scalar_get(scalars, id)->dtype) > 1;
+        bool has_room =
+            n < CPU_MAP_TILE_MOST_TURNED && dtype_bytes(scalar_get(scalars, id)->dtype) > 1;
         if (!has_room) return (CpuMapTurned){.under = scalar_marks(scalars)};
         turned.ids[n++] = id;
     }

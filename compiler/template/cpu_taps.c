@@ -118,6 +118,6 @@ CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis,
 
 double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes) {
     double inside = steps.has_middle ? (double)(steps.hi - steps.lo) : extent;
-    double n = CPU_TAPS_GUARDED_STEPS * (extent - inside) + ceil(inside / lanes);
+    double n = CPU_TAPS_END_STEPS * (extent - inside) + ceil(inside / lanes);
     return steps.has_guards ? n * CPU_TAPS_GUARDED_STEPS : n;
 }

@@ -33,9 +33,9 @@ typedef struct CpuTapsSteps {
 CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
 /* The same for vectors of columns of few rows, such as poolings. */
 CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
-/* The time of a vector with guards, or of an element at an end, as a multiple of a vector without;
+/* The time of a vector with guards, and of an element at an end, as a multiple of a vector without;
  * judged. */
-enum { CPU_TAPS_GUARDED_STEPS = 3 };
+enum { CPU_TAPS_GUARDED_STEPS = 3, CPU_TAPS_END_STEPS = 2 };
 /* The time of all vectors of the axis, in those of one without guards. */
 double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes);
 

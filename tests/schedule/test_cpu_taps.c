@@ -51,11 +51,12 @@ static bool is_right(const char *source, const Target *target, int32_t n_threads
 /* Rows of outputs that are shorter and longer than vectors, with and without a middle, whose lanes
  * are contiguous, near or far apart. */
 static const Convolution convolutions[] = {
-    {3, 9, 3, 1, 1, 1, false},  {3, 33, 3, 1, 1, 1, false},  {2, 16, 3, 2, 1, 1, false},
-    {2, 35, 5, 2, 2, 1, false}, {2, 50, 2, 3, 0, 2, false},  {1, 70, 1, 4, 0, 1, false},
-    {2, 67, 3, 4, 2, 2, false}, {2, 7, 7, 1, 3, 1, false},   {3, 21, 4, 5, 1, 1, false},
-    {17, 9, 3, 1, 1, 1, true},  {37, 11, 2, 1, 0, 1, true},  {8, 20, 3, 2, 1, 2, true},
-    {1, 20, 3, 1, 1, 1, true},  {8, 6, 5, 1, 2, 1, true},    {16, 13, 11, 1, 5, 1, true}, {5, 1, 1, 1, 0, 1, true}};
+    {3, 9, 3, 1, 1, 1, false},  {3, 33, 3, 1, 1, 1, false}, {2, 16, 3, 2, 1, 1, false},
+    {2, 35, 5, 2, 2, 1, false}, {2, 50, 2, 3, 0, 2, false}, {1, 70, 1, 4, 0, 1, false},
+    {2, 67, 3, 4, 2, 2, false}, {2, 7, 7, 1, 3, 1, false},  {3, 21, 4, 5, 1, 1, false},
+    {17, 9, 3, 1, 1, 1, true},  {37, 11, 2, 1, 0, 1, true}, {8, 20, 3, 2, 1, 2, true},
+    {1, 20, 3, 1, 1, 1, true},  {8, 6, 5, 1, 2, 1, true},   {16, 13, 11, 1, 5, 1, true},
+    {5, 1, 1, 1, 0, 1, true}};
 enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
 static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};

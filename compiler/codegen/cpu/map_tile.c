@@ -64,10 +64,10 @@ static void turn_squares(const Tile *tile, Val at) {
     Val row = k_sub(k, at, tile->along_in.begin), column = tile->column;
     for (uint32_t i = 0; i < tile->turned.n; i++) {
         for (uint32_t r = 0; r < tile->lanes; r++)
-            vectors[r] = cpu_array_load(lower, &tile->squares[i],
-                                        lower_index_const(lower, (int64_t)r * tile->lanes),
-                                        tile->lanes)
-                             .value;
+            vectors[r] =
+                cpu_array_load(lower, &tile->squares[i],
+                               lower_index_const(lower, (int64_t)r * tile->lanes), tile->lanes)
+                    .value;
         k_transpose(k, vectors, tile->lanes);
         for (uint32_t r = 0; r < tile->lanes; r++)
             cpu_array_store(lower, &tile->arrays[i], element(tile, k_addi(k, row, r), column),
@@ -142,7 +142,8 @@ static void store_step(void *user, Val at, Val mask) {
 static void store_rows(const Tile *tile) {
     Lower *lower = tile->lower;
     const Codegen *k = lower->k;
-    bool is_whole = cpu_is_multiple(lower, kernel_axis_extent(lower->kernel, tile->out), tile->lanes);
+    bool is_whole =
+        cpu_is_multiple(lower, kernel_axis_extent(lower->kernel, tile->out), tile->lanes);
     CpuRoots roots = cpu_stage_roots(lower, tile->stage);
     Tile row = *tile;
     Loop rows = loop_over(k, tile->along_in.n, 1);
