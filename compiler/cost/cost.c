@@ -433,16 +433,29 @@ static void price_kernel(Coster *c, uint32_t index) {
     settle_cache(c, kernel, cost);
 }
 
+/* Only the kernels' arguments are cleared: a trial has few kernels of a plan with many buffers. */
 static void empty_cache(Coster *c) {
     c->passed = 0;
-    c->touched = arena_array(c->arena, double, c->plan->buffers.n);
-    c->seen = arena_array(c->arena, FootprintSeen, c->plan->buffers.n);
+    for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
+        const Kernel *kernel = &c->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            c->touched[kernel->args.data[i]] = 0;
+            c->seen[kernel->args.data[i]] = (FootprintSeen){.hulls = NULL};
+        }
+    }
+}
+
+static void make_cache(Coster *c) {
+    size_t n = c->plan->buffers.n;
+    c->touched = arena_extend(c->arena, NULL, 0, n * sizeof *c->touched);
+    c->seen = arena_extend(c->arena, NULL, 0, n * sizeof *c->seen);
 }
 
 /* A run finds nothing of the init steps in the cache. */
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
     out->n_init = plan_n_init(c->plan);
+    make_cache(c);
     empty_cache(c);
     for (uint32_t k = 0; k < out->n_init; k++) {
         price_kernel(c, k);

@@ -105,6 +105,7 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
         c.n_users = count_users(p->scratch, plan);
         c.edges_of = list_edges(p->scratch, plan);
         c.placed = arena_copy(p->scratch, plan->buffers.data, plan->buffers.n * sizeof *c.placed);
+        c.around = arena_copy(p->scratch, plan->buffers.data, plan->buffers.n * sizeof *c.around);
     }
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         const LaunchRules *rules = table[i];

@@ -60,10 +60,18 @@ static uint32_t last_before(const Searching *s, const Kernel *kernel) {
     return last;
 }
 
+/* Clears the kernels' arguments alone: a trial has few kernels of a plan with many buffers. */
+static void forget_stores(const Searching *s) {
+    const Plan *plan = s->c->plan;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
+            s->stored_by[plan->kernels.data[k].args.data[i]] = 0;
+}
+
 /* Finds out which launches follow which. */
 static void find_order(Searching *s) {
     const Plan *plan = s->c->plan;
-    memset(s->stored_by, 0, plan->buffers.n * sizeof *s->stored_by);
+    forget_stores(s);
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
         const Kernel *own = launch_kernel(plan, launch, 0);
@@ -273,15 +281,20 @@ static void set_variants(const Pairs *p, const Composer *c) {
     }
 }
 
+/* The first kernel with the code of kernel `n`, which is `n` itself if none before it has it. */
+static uint32_t first_with_code(const Kernel *kernels, uint32_t n) {
+    uint32_t k = 0;
+    while (kernels[k].code != kernels[n].code) k++;
+    return k;
+}
+
 /* Takes the variants of a kernel with the same code, because they are one body. Returns false if
  * there is none. */
 static bool take_variants(const Composer *c, Kernel *kernels, uint32_t n) {
-    for (uint32_t k = 0; k < n; k++) {
-        if (kernels[k].code != kernels[n].code) continue;
-        kernel_set_variants(c->scratch, &kernels[n], kernels[k].variants, kernels[k].n_variants);
-        return true;
-    }
-    return false;
+    const Kernel *first = &kernels[first_with_code(kernels, n)];
+    if (first == &kernels[n]) return false;
+    kernel_set_variants(c->scratch, &kernels[n], first->variants, first->n_variants);
+    return true;
 }
 
 static ReasonId pair_variants(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
@@ -303,10 +316,12 @@ static ReasonId schedule_beside(const Composer *c, const Plan *plan, Kernel *ker
     if (!form_info(kernels->form)->multiplies) /* by copies, blocks walk over one kernel's tiles */
         return is_by_copies ? REASON_LAUNCH_FULL : pair_variants(c, plan, kernels, n);
     bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
-    for (uint32_t k = 0; k <= n; k++)
+    for (uint32_t k = 0; k <= n; k++) {
+        if (first_with_code(kernels, k) < k) continue; /* it takes the variants of that one */
         sched_in_launch(c->arena, c->scratch, plan, &kernels[k],
                         (GemmLaunch){.n_gemms = 1, .n_kernels = n + 1, .kernels = kernels},
                         c->target);
+    }
     ReasonId reason = REASON_NONE;
     for (uint32_t k = 1; k <= n && reason == REASON_NONE; k++)
         reason = pair_variants(c, plan, kernels, k);
@@ -388,7 +403,8 @@ static void propose(Composer *c) {
     Searching s = {.c = c,
                    .follows = arena_array(c->scratch, uint32_t, c->plan->launches.n),
                    .least = arena_array(c->scratch, uint32_t, c->plan->launches.n / BLOCK + 1),
-                   .stored_by = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
+                   .stored_by = arena_extend(c->scratch, NULL, 0,
+                                             c->plan->buffers.n * sizeof *s.stored_by)};
     Candidates candidates;
     memset(&c->plan->unjoined, 0, sizeof c->plan->unjoined);
     find_order(&s);

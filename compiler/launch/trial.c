@@ -238,8 +238,9 @@ static void apply(const Composer *c, const Trial *t, Arena *arena, Plan *plan, u
 
 Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n) {
     Plan around = plan_extract(c->scratch, c->plan, first, n);
-    around.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
-                                     c->plan->buffers.n * sizeof *around.buffers.data);
+    around.buffers.data = c->around;
+    for (uint32_t k = 0; k < around.kernels.n; k++)
+        copy_spaces(c->around, c->plan->buffers.data, &around.kernels.data[k]);
     if (!around.graph->fixed_kernels.n) around.edges.n = 0; /* no block needs them */
     around.edges.data =
         arena_copy(c->scratch, around.edges.data, around.edges.n * sizeof *around.edges.data);
@@ -263,8 +264,10 @@ Plan trial_compose_near(const Composer *c, const Trial *t, bool is_one) {
 /* Whether `fuse must` blocks need the launch, at any price. */
 static bool is_asked(Composer *c, const Trial *t) {
     if (!c->n_broken) return t->rules->is_asked && t->rules->is_asked(c, t);
-    Plan before = trial_compose_near(c, t, false), after = trial_compose_near(c, t, true);
-    uint32_t n_before = must_n_broken(&before), n_after = must_n_broken(&after);
+    Plan before = trial_compose_near(c, t, false);
+    uint32_t n_before = must_n_broken(&before);
+    Plan after = trial_compose_near(c, t, true);
+    uint32_t n_after = must_n_broken(&after);
     if (n_after >= n_before) return false;
     c->n_broken -= n_before - n_after < c->n_broken ? n_before - n_after : c->n_broken;
     return true;

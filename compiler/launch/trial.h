@@ -33,6 +33,8 @@ typedef struct Composer {
     /* The plan's buffers as a trial places them, if kernels of a mode share blocks. Between trials
      * they are the plan's. */
     Buffer *placed;
+    /* Room for the plan's buffers in a plan around a trial. */
+    Buffer *around;
     /* While launches are made only to keep `fuse must` blocks: the number of stored edges of such
      * blocks. 0: prices decide. */
     uint32_t n_broken;
