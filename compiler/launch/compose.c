@@ -1,9 +1,13 @@
 /* See compose.h. */
 #include "launch/compose.h"
 
+#include "cost/price_memo.h"
 #include "launch/dedup.h"
 #include "launch/trial.h"
 #include "plan/must.h"
+
+/* A plan of fewer launches hardly has parts that are alike. */
+enum { LEAST_LAUNCHES = 32 };
 
 /* A launch of one kernel needs no trial. */
 const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
@@ -101,6 +105,8 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
                   .plan = plan,
                   .target = p->target,
                   .points = cost_points(p->arena, plan->graph->dims, p->target->has)};
+    bool is_long = plan->launches.n >= LEAST_LAUNCHES;
+    c.price_memo = p->price_memo ? p->price_memo : is_long ? price_memo_new(p->arena) : NULL;
     if (modes & LAUNCH_MODES_IN_BLOCKS) {
         c.n_users = count_users(p->scratch, plan);
         c.edges_of = list_edges(p->scratch, plan);

@@ -8,6 +8,7 @@
  * A trial has two launches: the sequence so far, and the kernel that may continue it (the
  * consumer). */
 #include "ir/subgraph.h"
+#include "cost/price_memo.h"
 #include "launch/smem.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -420,7 +421,8 @@ static const Graph *subgraph(const Composer *c, const Trial *t) {
 /* Whether the launch, without its context, is no slower than one kernel per op. */
 static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
     Plan alone = plan_extract(c->scratch, &t->together, t->n_context, 1);
-    Prices together = prices_of_plan(c->scratch, &alone, c->target, &c->points), ops;
+    Prices together = price_memo_plan(c->price_memo, c->scratch, &alone, c->target, &c->points);
+    Prices ops;
     return prices_of_unfused(c->planning, c->arena, c->scratch, subgraph(c, t), &c->points, &ops) &&
            prices_are_within(&c->points, &together, &ops, PRICES_NO_SLOWER);
 }

@@ -1,6 +1,7 @@
 /* See trial.h. */
 #include "launch/trial.h"
 
+#include "cost/price_memo.h"
 #include "machine/tuning.h"
 #include "plan/must.h"
 
@@ -104,7 +105,7 @@ void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v) {
 /* Prices and contracts. */
 
 static Prices price_of(const Composer *c, const Plan *plan) {
-    return prices_of_plan(c->scratch, plan, c->target, &c->points);
+    return price_memo_plan(c->price_memo, c->scratch, plan, c->target, &c->points);
 }
 
 static TrialPrices trial_prices(const Composer *c, const Trial *t) {
@@ -245,7 +246,9 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     around.edges.data =
         arena_copy(c->scratch, around.edges.data, around.edges.n * sizeof *around.edges.data);
     if (t) apply(c, t, c->scratch, &around, first);
-    pipeline_retry(c->planning, c->arena, c->scratch, MODE_SLICES, &around, PASS_LAUNCH,
+    Planning like = *c->planning;
+    like.price_memo = c->price_memo;
+    pipeline_retry(&like, c->arena, c->scratch, MODE_SLICES, &around, PASS_LAUNCH,
                    PASS_LAUNCH);
     return around;
 }

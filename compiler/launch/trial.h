@@ -26,6 +26,7 @@ typedef struct Composer {
     Plan *plan;
     const Target *target;
     CostPoints points;
+    PriceMemo *price_memo; /* NULL: the plan is too small to have parts alike */
     /* Per buffer: the kernels that it is an argument of, in whatever launches. NULL: kernels of no
      * mode share blocks. */
     const uint32_t *n_users;

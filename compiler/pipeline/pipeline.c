@@ -167,6 +167,7 @@ void pipeline_retry(const Planning *like, Arena *arena, Arena *scratch, PlanMode
                     PassId from, PassId to) {
     PlanUnit unit = {.plan = plan};
     Planning trial = trial_like(like, arena, scratch, mode, &unit);
+    trial.price_memo = like->price_memo;
     trial.facts = plan->facts;
     if (!pipeline_run(&trial, from, to)) ice(arena, "pass %s refused a plan", passes[from].name);
 }

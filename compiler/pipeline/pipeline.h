@@ -86,6 +86,9 @@ typedef struct PassTable {
 /* What PASS_DECIDE has learned of parts of graphs (search/region_memo.h). */
 typedef struct RegionMemo RegionMemo;
 
+/* Prices of parts of one plan (cost/price_memo.h). */
+typedef struct PriceMemo PriceMemo;
+
 /* The state of a run of the pipeline. */
 struct Planning {
     const PassTable *plan_passes;   /* the passes that make plans */
@@ -99,6 +102,7 @@ struct Planning {
     Arena *group_trials;     /* another arena, for trials of groups that grow; may be NULL */
     RegionMemo *region_memo; /* shared with trials; NULL: none is kept */
     GroupMemo *group_memo;   /* of the graph whose plans the search tries; otherwise NULL */
+    PriceMemo *price_memo;   /* of the plan that is tried again; otherwise NULL */
     Diags *diags;
     /* Whether the result may have a plan with these buffers, or the error is reported; NULL: any.
      * Later passes add buffers and take none away. Not in trials. */
