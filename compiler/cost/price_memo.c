@@ -298,7 +298,8 @@ static bool write_plan(PriceMemo *memo, Arena *arena, const Plan *plan) {
     ArenaMark mark = arena_mark(arena);
     memo->key.n = 0;
     bool may = true;
-    for (uint32_t k = 0; k < plan->kernels.n && may; k++) may = may_be_known(&plan->kernels.data[k]);
+    for (uint32_t k = 0; k < plan->kernels.n && may; k++)
+        may = may_be_known(&plan->kernels.data[k]);
     for (uint32_t i = 0; i < plan->launches.n && may; i++) {
         write_launch(&w, &plan->launches.data[i]);
         may = memo->key.n <= MOST_WORDS;

@@ -1,7 +1,7 @@
-/* Prices of plans that are alike. Layers of a network are alike, and so are the few kernels of which
- * a trial (launch/trial.h) makes plans, layer by layer. The prices of such a plan depend on its
- * launches, kernels, schedules and buffers, but not on nodes, names and numbers of buffers. The memo
- * has the latest few plans. It holds for one graph, target and set of points. */
+/* Prices of plans that are alike. Layers of a network are alike, and so are the few kernels of
+ * which a trial (launch/trial.h) makes plans, layer by layer. The prices of such a plan depend on
+ * its launches, kernels, schedules and buffers, but not on nodes, names and numbers of buffers. The
+ * memo has the latest few plans. It holds for one graph, target and set of points. */
 #ifndef FUSEC_COST_PRICE_MEMO_H
 #define FUSEC_COST_PRICE_MEMO_H
 

@@ -403,8 +403,8 @@ static void propose(Composer *c) {
     Searching s = {.c = c,
                    .follows = arena_array(c->scratch, uint32_t, c->plan->launches.n),
                    .least = arena_array(c->scratch, uint32_t, c->plan->launches.n / BLOCK + 1),
-                   .stored_by = arena_extend(c->scratch, NULL, 0,
-                                             c->plan->buffers.n * sizeof *s.stored_by)};
+                   .stored_by =
+                       arena_extend(c->scratch, NULL, 0, c->plan->buffers.n * sizeof *s.stored_by)};
     Candidates candidates;
     memset(&c->plan->unjoined, 0, sizeof c->plan->unjoined);
     find_order(&s);

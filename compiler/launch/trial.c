@@ -248,8 +248,7 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     if (t) apply(c, t, c->scratch, &around, first);
     Planning like = *c->planning;
     like.price_memo = c->price_memo;
-    pipeline_retry(&like, c->arena, c->scratch, MODE_SLICES, &around, PASS_LAUNCH,
-                   PASS_LAUNCH);
+    pipeline_retry(&like, c->arena, c->scratch, MODE_SLICES, &around, PASS_LAUNCH, PASS_LAUNCH);
     return around;
 }
 
