@@ -270,10 +270,16 @@ static bool has_images(const Kernel *kernel) {
     return has;
 }
 
+static bool has_joins(const Kernel *kernel) {
+    bool has = false;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) has = has || kernel->reduces.data[i].join;
+    return has;
+}
+
 /* Whether the key has everything of the kernel. */
 static bool may_be_known(const Kernel *kernel) {
     return !kernel->parts && !kernel->bounds.n && !kernel_updates(kernel) &&
-           !form_info(kernel->form)->divides && !has_images(kernel);
+           !form_info(kernel->form)->divides && !has_images(kernel) && !has_joins(kernel);
 }
 
 static void write_launch(Writer *w, const Launch *launch) {
