@@ -26,6 +26,15 @@ static const char *in_folder_of(Cli *cli, const char *path, const char *name) {
     return str_format(cli->arena, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
 }
 
+static bool is_to_file(const Cli *cli) {
+    return cli->output && strcmp(cli->output, "-") != 0;
+}
+
+/* The weights file beside an output. */
+static const char *weights_place(Cli *cli, const char *path) {
+    return in_folder_of(cli, path, cli_weights_name(cli, path));
+}
+
 /* The bytes of a file, which are not copied; they stay until the program ends. */
 static fusec_status map_file(Cli *cli, const char *path, Bytes *bytes) {
     struct stat info;
@@ -48,7 +57,7 @@ static fusec_status map_file(Cli *cli, const char *path, Bytes *bytes) {
 
 /* A file of external data. It must lie in the model's folder, or below. */
 typedef struct ExternalFile {
-    const char *location;
+    const char *location, *path;
     Bytes bytes;
 } ExternalFile;
 
@@ -64,11 +73,27 @@ static bool map_external(void *user, const char *location, Bytes *bytes) {
             *bytes = external->files.data[i].bytes;
             return true;
         }
-    if (location[0] == '/' || !location[0] || strstr(location, "..")) return false;
     Cli *cli = external->cli;
-    if (map_file(cli, in_folder_of(cli, cli->path, location), bytes)) return false;
-    vec_push(cli->arena, &external->files, ((ExternalFile){location, *bytes}));
+    const char *path = in_folder_of(cli, cli->path, location);
+    if (location[0] == '/' || !location[0] || strstr(location, "..")) return false;
+    if (map_file(cli, path, bytes)) return false;
+    vec_push(cli->arena, &external->files, ((ExternalFile){location, path, *bytes}));
     return true;
+}
+
+/* No output may replace the model's data, nor be one file with the weights beside it. */
+static fusec_status check_written(Cli *cli, const External *external) {
+    if (!is_to_file(cli)) return FUSEC_OK;
+    const char *weights = weights_place(cli, cli->output);
+    if (cli_is_same_file(cli, cli->output, weights))
+        return cli_fail(cli, FUSEC_USAGE, "%s is the name of the weights beside it", cli->output);
+    for (uint32_t i = 0; i < external->files.n; i++) {
+        const char *data = external->files.data[i].path;
+        if (cli_is_same_file(cli, cli->output, data) || cli_is_same_file(cli, weights, data))
+            return cli_fail(cli, FUSEC_USAGE, "an output would replace %s, the data of %s", data,
+                            cli->path);
+    }
+    return FUSEC_OK;
 }
 
 /* The constants of the command line, with their files. */
@@ -99,6 +124,8 @@ fusec_status cli_read_onnx(Cli *cli, const char *weights, char **text, size_t *n
     diag_print(&diags, &messages);
     fputs(text_str(&messages), stderr);
     if (!cli->model) return FUSEC_INPUT;
+    status = check_written(cli, &external);
+    if (status) return status;
     module_print(cli->model->module, &printed);
     text_puts(&printed, "");
     *text = printed.data;
@@ -116,17 +143,18 @@ fusec_status cli_write_weights(Cli *cli, const char *path) {
     for (uint32_t i = 0; i < model->weights.n; i++)
         parts[i + 1] =
             (CliBytes){model->weights.data[i].bytes.data, model->weights.data[i].bytes.n};
-    const char *place = in_folder_of(cli, path, cli_weights_name(cli, path));
-    return cli_write_parts(cli, place, model->weights.n + 1, parts);
+    return cli_write_parts(cli, weights_place(cli, path), model->weights.n + 1, parts);
 }
 
 fusec_status cli_import(Cli *cli) {
     char *text;
     size_t n_bytes;
-    bool is_file = cli->output && strcmp(cli->output, "-") != 0;
+    bool is_file = is_to_file(cli);
     if (!cli_is_onnx(cli->path))
         return cli_fail(cli, FUSEC_USAGE, "import wants a model whose name ends with .onnx, not %s",
                         cli->path);
+    if (is_file && cli_is_same_file(cli, cli->output, cli->path))
+        return cli_fail(cli, FUSEC_USAGE, "the output would replace the source %s", cli->path);
     const char *named = is_file ? cli->output : cli->path;
     fusec_status status = cli_read_onnx(cli, cli_weights_name(cli, named), &text, &n_bytes);
     if (!status && is_file) status = cli_write_weights(cli, cli->output);

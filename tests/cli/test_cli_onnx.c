@@ -63,3 +63,28 @@ Test(cli_onnx, wrong_constants_are_told) {
     expect("@good.g -o @m.ptx --constant=x=1", 2, "--constant is for inputs of ONNX models");
     expect("import @m.onnx -o @m.g --constant=axes=a", 1, "is no list of numbers");
 }
+
+/* m.onnx: y = x + w, with weights in m.data */
+static void write_external(void) {
+    static const char *const dims[] = {"2"};
+    static const float weights[2] = {1, 2};
+    Arena *arena = arena_new(NULL);
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_external(&w, "w", 2, "m.data");
+    onnx_write_node(&w, "Add", "x w", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    Text model = onnx_write_model(&w, 13);
+    write_file("m.onnx", model.data, model.n_bytes);
+    write_file("m.data", (const char *)weights, sizeof weights);
+    arena_free(arena);
+}
+
+Test(cli_onnx, no_output_replaces_the_model_or_its_data) {
+    write_external();
+    expect("import @m.onnx -o @m.onnx", 2, "the output would replace the source");
+    expect("import @m.onnx -o @m.data", 2, "an output would replace");
+    expect("import @m.onnx -o @n.safetensors", 2, "is the name of the weights beside it");
+    expect("@m.onnx --emit=ptx -o @n.safetensors", 2, "is the name of the weights beside it");
+    expect("import @m.onnx -o @m.g", 0, "");
+}

@@ -92,6 +92,18 @@ void onnx_write_floats(OnnxWriter *w, const char *name, uint32_t n, const float 
     write_tensor(w, name, 1, n, values, n * sizeof *values);
 }
 
+void onnx_write_external(OnnxWriter *w, const char *name, uint32_t n, const char *location) {
+    Text tensor = {.arena = w->arena}, entry = {.arena = w->arena};
+    pb_int(&tensor, 1, n);
+    pb_int(&tensor, 2, 1);
+    pb_text(&tensor, 8, name);
+    pb_text(&entry, 1, "location");
+    pb_text(&entry, 2, location);
+    pb_message(&tensor, 13, &entry);
+    pb_int(&tensor, 14, 1);
+    pb_message(&w->graph, 5, &tensor);
+}
+
 static void put_names(Text *node, uint32_t field, Arena *arena, const char *names) {
     while (*names) {
         size_t n = strcspn(names, " ");

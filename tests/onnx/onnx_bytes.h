@@ -22,6 +22,8 @@ void onnx_write_input(OnnxWriter *w, const char *name, int type, uint32_t rank,
 void onnx_write_output(OnnxWriter *w, const char *name, int type);
 void onnx_write_ints(OnnxWriter *w, const char *name, uint32_t n, const int64_t *values);
 void onnx_write_floats(OnnxWriter *w, const char *name, uint32_t n, const float *values);
+/* n floats that a file beside the model has. */
+void onnx_write_external(OnnxWriter *w, const char *name, uint32_t n, const char *location);
 /* Names are separated by blanks; `attrs`, made by onnx_attr_*, may be NULL. */
 Text onnx_node(Arena *arena, const char *op, const char *inputs, const char *outputs,
                const Text *attrs);
