@@ -131,12 +131,15 @@ static DimId input_dim(Import *im, const OnnxDim *dim, const char *axis_name) {
     for (uint32_t i = 0; is_named && i < im->dims.n; i++)
         if (im->dims.data[i].param == dim->param) return im->dims.data[i].dim;
     Str name = onnx_unique_name(im, is_named ? dim->param : axis_name, "dim");
-    int64_t most = DIM_HIGHEST;
-    for (uint32_t i = 0; is_named && i < im->bounds.n; i++)
-        if (im->bounds.data[i].param == dim->param && im->bounds.data[i].most < most)
-            most = im->bounds.data[i].most;
-    DimId made = build_dim(im->b, name, 1, most, 1);
-    if (is_named) vec_push(im->arena, &im->dims, (NamedDim){dim->param, made});
+    DimBound range = {name, 1, DIM_HIGHEST};
+    for (uint32_t i = 0; i < im->bounds.n; i++) {
+        const DimBound *bound = &im->bounds.data[i];
+        if (strcmp(bound->name, name) != 0) continue;
+        if (bound->least > range.least) range.least = bound->least;
+        if (bound->most < range.most) range.most = bound->most;
+    }
+    DimId made = build_dim(im->b, name, range.least, range.most, 1);
+    vec_push(im->arena, &im->dims, ((InputDim){is_named ? dim->param : NULL, name, made}));
     return made;
 }
 

@@ -39,15 +39,16 @@ struct Scope {
     bool is_repeated; /* other scopes may have values of the same names: of a function, or a step */
 };
 
-typedef struct NamedDim {
-    Str param;
+/* A dim of the model's inputs. */
+typedef struct InputDim {
+    Str param, name; /* the model's name, or NULL; the graph's */
     DimId dim;
-} NamedDim;
+} InputDim;
 
-/* The largest value that a dim of the model can have. */
+/* A range that a dim must lie in, by its name in the graph. */
 typedef struct DimBound {
-    Str param;
-    int64_t most;
+    Str name;
+    int64_t least, most;
 } DimBound;
 
 /* A node of u8 that holds elements of a type that the language has no dtype for. */
@@ -66,7 +67,7 @@ struct Import {
     Builder *b;
     OnnxImport *result;
     HashIds names; /* that the graph uses */
-    Vec(NamedDim) dims;
+    Vec(InputDim) dims;
     Vec(DimBound) bounds; /* found by an import that was given up, since it had not known them */
     bool is_given_up;
     Vec(HeldNode) held;
@@ -109,9 +110,11 @@ struct OnnxOp {
 bool onnx_fail_model(Import *im, DiagId id, const char *what, const char *name);
 /* Reports that the node is not supported or wrong; false. */
 STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
-/* Whether the dim is at most `most`, or no name that the model leaves unbounded. Else the import is
- * given up, and begins again with the bound. */
-bool onnx_bound_dim(Call *c, DimId dim, int64_t most);
+/* Where a dim of the model with a narrower range makes the value at least, or at most, a bound for
+ * all dims, the import is given up, and begins again with that range: false. Else true, though the
+ * value may pass the bound. */
+bool onnx_need_least(Call *c, DimId value, int64_t least);
+bool onnx_need_most(Call *c, DimId value, int64_t most);
 /* Reports the builder's first error as the node's; false if there is one. */
 bool onnx_check(Call *c);
 bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph);
@@ -324,6 +327,7 @@ bool onnx_fold_gather(Call *c);
 bool onnx_fold_concat(Call *c);
 bool onnx_fold_slice(Call *c);
 bool onnx_fold_reshape(Call *c);
+bool onnx_fold_transpose(Call *c);
 bool onnx_fold_cast(Call *c);
 bool onnx_fold_constant(Call *c);
 bool onnx_fold_constant_of_shape(Call *c);

@@ -22,16 +22,49 @@ bool onnx_fail(Call *c, DiagId id, const char *format, ...) {
 
 enum { MAX_BOUNDS = 64 };
 
-bool onnx_bound_dim(Call *c, DimId dim, int64_t most) {
-    Import *im = c->im;
-    if (dim_hi(im->b->dims, dim) <= most || most < 1 || im->bounds.n == MAX_BOUNDS) return true;
-    for (uint32_t i = 0; i < im->dims.n; i++)
-        if (im->dims.data[i].dim == dim) {
-            vec_push(im->arena, &im->bounds, (DimBound){im->dims.data[i].param, most});
-            im->is_given_up = c->has_failed = true;
-            return false;
-        }
+static bool holds(const Import *im, DimId value, int64_t least, uint32_t symbol, int64_t at) {
+    int64_t symbols[DIM_MAX_SYMBOLS] = {0}, found;
+    symbols[symbol] = at;
+    return dim_eval(im->b->dims, value, symbols, &found) && found >= least;
+}
+
+/* Narrows the range in which a value of this symbol alone is at least `least`. The range reaches to
+ * one end of the symbol's. False: there is none. */
+static bool narrowed(const Import *im, DimId value, int64_t least, uint32_t symbol,
+                     DimBound *range) {
+    bool holds_low = holds(im, value, least, symbol, range->least),
+         holds_high = holds(im, value, least, symbol, range->most);
+    if (holds_low == holds_high) return false;
+    int64_t yes = holds_high ? range->most : range->least,
+            no = holds_high ? range->least : range->most;
+    while (yes - no > 1 || no - yes > 1) {
+        int64_t middle = (yes + no) / 2;
+        *(holds(im, value, least, symbol, middle) ? &yes : &no) = middle;
+    }
+    *(holds_high ? &range->least : &range->most) = yes;
     return true;
+}
+
+bool onnx_need_least(Call *c, DimId value, int64_t least) {
+    Import *im = c->im;
+    uint32_t symbol;
+    if (value == DIM_NONE || dim_lo(im->b->dims, value) >= least || im->bounds.n == MAX_BOUNDS)
+        return true;
+    uint64_t used = dim_symbols_used(im->b->dims, value);
+    for (uint32_t i = 0; i < im->dims.n; i++) {
+        if (!dim_is_symbol(im->b->dims, im->dims.data[i].dim, &symbol)) continue;
+        const DimSymbol *info = dim_symbol_info(im->b->dims, symbol);
+        DimBound range = {im->dims.data[i].name, info->lo, info->hi};
+        if (used != (uint64_t)1 << symbol || !narrowed(im, value, least, symbol, &range)) continue;
+        vec_push(im->arena, &im->bounds, range);
+        im->is_given_up = c->has_failed = true;
+        return false;
+    }
+    return true;
+}
+
+bool onnx_need_most(Call *c, DimId value, int64_t most) {
+    return onnx_need_least(c, dim_sub(c->im->b->dims, number(c, most), value), 0);
 }
 
 bool onnx_check(Call *c) {

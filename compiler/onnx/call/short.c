@@ -136,15 +136,17 @@ NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, cons
 
 NodeId number_node(Call *c, DimId dim, Dtype dtype) {
     Builder *b = c->im->b;
-    int64_t known;
+    int64_t known, least = dim_lo(b->dims, dim);
     if (dim_is_const(b->dims, dim, &known)) {
         Operand operand = operand_int(dim);
         return build_const(b, &operand, dtype);
     }
     Shape scalar = {.rank = 0};
-    DimId n = dim_add(b->dims, dim, number(c, 1));
+    if (least > 0) least = 0;
+    DimId last = dim_sub(b->dims, dim, number(c, least)), n = dim_add(b->dims, last, number(c, 1));
     NodeId numbers = build_iota(b, (DimList){1, &n}, 0, dtype);
-    return reshape_to(c, part_of(c, numbers, 0, dim, number(c, 1)), &scalar);
+    NodeId value = reshape_to(c, part_of(c, numbers, 0, last, number(c, 1)), &scalar);
+    return least ? op2n(c, OP_ADD, value, (double)least) : value;
 }
 
 NodeId negative_from_end(Call *c, NodeId indices, DimId extent) {

@@ -193,18 +193,31 @@ static NodeId filled_node(Call *c, const Known *known, Dtype dtype, double value
     return known->rank ? build_expand(c->im->b, node, (DimList){known->rank, dims}) : node;
 }
 
+/* False: an element is no number, but follows from dims. */
 static bool known_numbers(Call *c, const Known *known, double *numbers, bool *is_same) {
     *is_same = known->n > 0;
     for (uint32_t i = 0; i < known->n; i++) {
         int64_t value = 0;
-        if (known->ints && !known_int(c->im, known, i, &value))
-            return onnx_fail(c, DIAG_NO_LOWERING,
-                             "it needs a tensor whose elements follow from dims; only shapes and "
-                             "other integers may");
+        if (known->ints && !known_int(c->im, known, i, &value)) return false;
         numbers[i] = known->ints ? (double)value : known->floats[i];
         *is_same = *is_same && memcmp(&numbers[i], &numbers[0], sizeof *numbers) == 0;
     }
     return true;
+}
+
+/* Elements of which some follow from dims. */
+static NodeId dims_node(Call *c, const Known *known, Dtype dtype) {
+    enum { MAX_DIMS = 256 };
+    NodeId parts[MAX_DIMS];
+    if (known->n > MAX_DIMS || !dtype_is_int(dtype)) {
+        onnx_fail(c, DIAG_NO_LOWERING,
+                  "it needs a tensor of %u elements that follow from dims, or of %s", known->n,
+                  dtype_name(dtype));
+        return NODE_NONE;
+    }
+    for (uint32_t i = 0; i < known->n; i++)
+        parts[i] = cast_to(c, number_node(c, known->ints[i], DT_I64), dtype);
+    return reshape_const(c, stacked(c, known->n, parts, 0), known->rank, known->dims);
 }
 
 static NodeId known_node(Call *c, const char *name, const Known *known) {
@@ -215,7 +228,7 @@ static NodeId known_node(Call *c, const char *name, const Known *known) {
         fail_elems(c, known->type);
         return NODE_NONE;
     }
-    if (!known_numbers(c, known, numbers, &is_same)) return NODE_NONE;
+    if (!known_numbers(c, known, numbers, &is_same)) return dims_node(c, known, dtype);
     if (is_same && isfinite(numbers[0])) return filled_node(c, known, dtype, numbers[0]);
     size_t size = dtype_bytes(dtype);
     uint8_t *bytes = arena_alloc(c->im->arena, known->n * size + 1);

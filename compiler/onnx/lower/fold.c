@@ -106,27 +106,98 @@ bool onnx_fold_has_element(Call *c) {
     return output_known(c, 0, known);
 }
 
-/* Reshape, Squeeze and Unsqueeze of lists and numbers. */
+/* The extents that Reshape gives `from`; false: they are not known. */
+static bool reshaped_extents(Call *c, const Known *from, uint32_t *rank, int64_t *dims) {
+    const Known *shape = input_known(c, 1);
+    int64_t n = 1, rest = -1;
+    if (!shape || shape->n > MAX_RANK) return false;
+    *rank = shape->n;
+    for (uint32_t k = 0; k < shape->n; k++) {
+        if (!known_int(c->im, shape, k, &dims[k])) return false;
+        if (dims[k] == 0 && !attr_int(c, "allowzero", 0)) {
+            if (k >= from->rank) return false;
+            dims[k] = from->dims[k];
+        }
+        if (dims[k] < -1 || dims[k] > MAX_KNOWN) return false;
+        if (dims[k] < 0 && rest >= 0) return false;
+        if (dims[k] < 0)
+            rest = k;
+        else if ((n *= dims[k]) > MAX_KNOWN)
+            return false;
+    }
+    if (rest >= 0 && n) dims[rest] = from->n / n;
+    return rest < 0 || n > 0;
+}
+
+/* The same for Squeeze, or Unsqueeze. */
+static bool squeezed_extents(Call *c, const Known *from, bool adds, uint32_t *rank, int64_t *dims) {
+    IntList list;
+    uint32_t axes, next = 0;
+    bool is_given;
+    if (has_input(c, 1) && !input_known(c, 1)) return false;
+    if (!list_argument(c, "axes", 1, &list) || list.n + from->rank > MAX_RANK) return false;
+    uint32_t whole = from->rank + (adds ? list.n : 0);
+    if (!axes_argument(c, "axes", 1, whole, &axes, &is_given)) return false;
+    *rank = 0;
+    for (uint32_t k = 0; k < whole; k++) {
+        bool is_in = axes >> k & 1;
+        if (adds && (is_in || next == from->rank))
+            dims[(*rank)++] = 1;
+        else if (adds)
+            dims[(*rank)++] = from->dims[next++];
+        else if (is_given ? !is_in : from->dims[k] != 1)
+            dims[(*rank)++] = from->dims[k];
+    }
+    return true;
+}
+
+/* Reshape, Squeeze and Unsqueeze. */
 bool onnx_fold_reshape(Call *c) {
     const Known *known = input_known(c, 0);
-    int64_t dims[MAX_RANK], n = 1;
+    int64_t dims[MAX_RANK];
     uint32_t rank = 0;
-    if (!known || known->rank > 1) return false;
-    n = known->n;
-    if (strcmp(c->node->op, "Reshape") == 0) {
-        const Known *shape = input_known(c, 1);
-        if (!shape || shape->n > 1) return false;
-        rank = shape->n;
-    } else if (strcmp(c->node->op, "Unsqueeze") == 0) {
-        rank = 1;
-        if (known->rank != 0) return false;
-    } else {
-        rank = known->n == 1 ? 0 : 1;
-        if (rank == known->rank) return false;
+    bool adds = strcmp(c->node->op, "Unsqueeze") == 0;
+    if (!known) return false;
+    bool is_found = strcmp(c->node->op, "Reshape") == 0
+                        ? reshaped_extents(c, known, &rank, dims)
+                        : squeezed_extents(c, known, adds, &rank, dims);
+    return is_found && output_known(c, 0, renamed(c, known, rank, dims));
+}
+
+/* The elements from `begin` on, by a stride for each axis of `to`, in row-major order. */
+static void copy_strided(Known *to, const Known *from, int64_t begin, const int64_t *strides) {
+    int64_t at[MAX_RANK] = {0};
+    for (uint32_t i = 0; i < to->n; i++) {
+        int64_t place = begin;
+        for (uint32_t k = 0; k < to->rank; k++) place += at[k] * strides[k];
+        copy_elem(to, i, from, (uint32_t)place);
+        for (uint32_t k = to->rank; k-- > 0 && ++at[k] == to->dims[k];) at[k] = 0;
     }
-    if (rank == 0 && n != 1) return false;
-    dims[0] = n;
-    return output_known(c, 0, renamed(c, known, rank, dims));
+}
+
+static void strides_of(const Known *known, int64_t *strides) {
+    int64_t stride = 1;
+    for (uint32_t k = known->rank; k-- > 0; stride *= known->dims[k]) strides[k] = stride;
+}
+
+bool onnx_fold_transpose(Call *c) {
+    const Known *from = input_known(c, 0);
+    int64_t dims[MAX_RANK], strides[MAX_RANK], from_strides[MAX_RANK];
+    const VecInt *perm;
+    if (!from || (attr_ints(c, "perm", &perm) && perm->n != from->rank)) return false;
+    strides_of(from, from_strides);
+    for (uint32_t k = 0, seen = 0; k < from->rank; k++) {
+        uint32_t axis = from->rank - 1 - k;
+        if (perm && !axis_of(c, perm->data[k], from->rank, &axis)) return false;
+        if (seen >> axis & 1) return false;
+        seen |= 1u << axis;
+        dims[k] = from->dims[axis];
+        strides[k] = from_strides[axis];
+    }
+    Known *to = known_new(c->im, from->type, from->rank, dims);
+    if (!to || to->n != from->n) return false;
+    copy_strided(to, from, 0, strides);
+    return output_known(c, 0, to);
 }
 
 bool onnx_fold_gather(Call *c) {
@@ -185,7 +256,7 @@ static bool slice_range(Call *c, const Shape *shape, SliceRange *range, DimId fr
     from = slice_bound(c, from, extent, is_down);
     to = slice_bound(c, to, extent, is_down);
     int64_t longest;
-    if (dim_is_const(dims, extent, &longest) && !onnx_bound_dim(c, to, longest)) return false;
+    if (dim_is_const(dims, extent, &longest) && !onnx_need_most(c, to, longest)) return false;
     DimId span = is_down ? dim_sub(dims, from, to) : dim_sub(dims, to, from);
     if (dim_hi(dims, span) <= 0) span = number(c, 0), from = number(c, 0);
     range->begin = from;
@@ -217,19 +288,26 @@ bool slice_ranges(Call *c, const Shape *shape, SliceRange *ranges, uint32_t *n) 
 bool onnx_fold_slice(Call *c) {
     const Known *data = input_known(c, 0);
     Shape shape;
-    SliceRange range;
+    SliceRange ranges[MAX_RANK];
     uint32_t n;
-    int64_t begin, extent;
-    if (!data || data->rank != 1 || !value_shape(c->im, input_value(c, 0), &shape)) return false;
+    int64_t begin, first = 0, dims[MAX_RANK], strides[MAX_RANK];
+    if (!data || !value_shape(c->im, input_value(c, 0), &shape)) return false;
     for (uint32_t i = 1; i < c->node->inputs.n; i++)
-        if (has_input(c, i) && (!input_known(c, i) || input_known(c, i)->n != 1)) return false;
-    if (!slice_ranges(c, &shape, &range, &n) || n != 1 ||
-        !dim_is_const(c->im->b->dims, range.begin, &begin) ||
-        !dim_is_const(c->im->b->dims, range.extent, &extent))
-        return false;
-    Known *known = known_new(c->im, data->type, 1, &extent);
-    for (uint32_t i = 0; known && i < known->n; i++)
-        copy_elem(known, i, data, (uint32_t)(begin + i * range.step));
+        if (has_input(c, i) && !input_known(c, i)) return false;
+    if (!slice_ranges(c, &shape, ranges, &n)) return false;
+    strides_of(data, strides);
+    if (data->rank) memcpy(dims, data->dims, data->rank * sizeof *dims);
+    for (uint32_t i = 0, seen = 0; i < n; i++) {
+        uint32_t axis = ranges[i].axis;
+        if ((seen >> axis & 1) || !dim_is_const(c->im->b->dims, ranges[i].begin, &begin) ||
+            !dim_is_const(c->im->b->dims, ranges[i].extent, &dims[axis]))
+            return false;
+        seen |= 1u << axis;
+        first += begin * strides[axis];
+        strides[axis] *= ranges[i].step;
+    }
+    Known *known = known_new(c->im, data->type, data->rank, dims);
+    if (known) copy_strided(known, data, first, strides);
     return output_known(c, 0, known);
 }
 

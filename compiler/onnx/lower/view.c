@@ -294,6 +294,21 @@ static bool border_of(Call *c, Border *border) {
     return onnx_fail(c, DIAG_NO_LOWERING, "mode `%s` is not supported", mode);
 }
 
+/* Amounts that follow from dims are at least 0, and no larger than the border allows. */
+static bool narrow_pads(Call *c, NodeId x, Border border, const DimId *low, const DimId *high) {
+    DimTab *dims = c->im->b->dims;
+    for (uint32_t k = 0; x != NODE_NONE && k < shape_of(c, x)->rank; k++) {
+        const DimId ends[2] = {low[k], high[k]};
+        for (int side = 0; side < 2; side++) {
+            DimId rest = dim_sub(dims, shape_of(c, x)->dims[k], ends[side]);
+            if (!onnx_need_least(c, ends[side], 0)) return false;
+            if (border == BORDER_REFLECT && !onnx_need_least(c, rest, 1)) return false;
+            if (border == BORDER_CIRCULAR && !onnx_need_least(c, rest, 0)) return false;
+        }
+    }
+    return true;
+}
+
 bool onnx_pad(Call *c) {
     NodeId x = input(c, 0);
     DimId low[MAX_RANK], high[MAX_RANK];
@@ -302,6 +317,7 @@ bool onnx_pad(Call *c) {
     uint32_t rank = shape_of(c, x)->rank;
     if (!pad_amounts(c, rank, low, high)) return false;
     x = cut_negative(c, x, low, high);
+    if (!narrow_pads(c, x, border, low, high)) return false;
     DimList lows = {rank, low}, highs = {rank, high};
     if (border != BORDER_CONSTANT)
         return output(c, 0, build_pad_border(c->im->b, x, lows, highs, border));

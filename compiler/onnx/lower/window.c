@@ -33,13 +33,19 @@ static bool same_pads(Call *c, Window *w, bool is_lower) {
     return true;
 }
 
-/* ceil_mode: a last window that begins inside the tensor or its low padding counts. */
+/* ceil_mode: a last window that begins inside the tensor or its low padding counts. Under extents
+ * that are no constants, strides and high pads are so short that each last window does. */
 static bool ceil_pads(Call *c, Window *w) {
     for (uint32_t k = 0; k < w->n; k++) {
         int64_t extent;
         if (w->stride[k] == 1) continue;
-        if (!dim_is_const(c->im->b->dims, shape_of(c, w->w.x)->dims[k + 2], &extent))
-            return onnx_fail(c, DIAG_NO_LOWERING, "ceil_mode needs extents that are constants");
+        if (!dim_is_const(c->im->b->dims, shape_of(c, w->w.x)->dims[k + 2], &extent)) {
+            w->beyond[k] = w->stride[k] - 1;
+            if (w->high[k] + w->stride[k] <= taps(w, k)) continue;
+            return onnx_fail(c, DIAG_NO_LOWERING,
+                             "ceil_mode needs extents that are constants, or a stride and a pad "
+                             "that a window reaches over");
+        }
         int64_t span = extent + w->low[k] + w->high[k] - taps(w, k);
         int64_t n = (span + w->stride[k] - 1) / w->stride[k];
         if (span < 0) continue;
@@ -49,7 +55,23 @@ static bool ceil_pads(Call *c, Window *w) {
     return true;
 }
 
-static bool window_pads(Call *c, Window *w) {
+/* Whether each axis has as many elements, with its pads, as a window reaches over. */
+static bool windows_fit(Call *c, const Window *w) {
+    DimTab *dims = c->im->b->dims;
+    for (uint32_t k = 0; k < w->n; k++) {
+        DimId extent = shape_of(c, w->w.x)->dims[k + 2];
+        int64_t least = taps(w, k) - w->low[k] - w->high[k];
+        if (!onnx_need_least(c, extent, least)) return false;
+        if (dim_lo(dims, extent) < least)
+            return onnx_fail(c, DIAG_SLICE_BOUNDS,
+                             "a window reaches over %lld elements beside its pads, and axis %u is "
+                             "not known to have as many: %s",
+                             (long long)least, k + 2, dim_str(dims, c->im->arena, extent));
+    }
+    return true;
+}
+
+static bool pads_of(Call *c, Window *w) {
     int64_t pads[2 * MAX_RANK];
     Str automatic = attr_string(c, "auto_pad", "NOTSET");
     if (!attr_list(c, "pads", 2 * w->n, 0, INT32_MAX, pads)) return false;
@@ -82,7 +104,7 @@ static bool window_of(Call *c, NodeId x, const int64_t *size, Window *w) {
         !attr_list(c, "dilations", w->n, 1, INT32_MAX, w->dilation))
         return false;
     for (uint32_t k = 0; size && k < w->n; k++) w->size[k] = size[k];
-    return window_pads(c, w);
+    return pads_of(c, w) && windows_fit(c, w);
 }
 
 static int64_t least_int(Dtype dtype) {

@@ -1,0 +1,111 @@
+/* Arguments, shapes and numbers that follow from constants and dims. */
+#include "onnx/onnx_source.h"
+
+#include <criterion/criterion.h>
+
+enum { FLOAT = 1, INT64 = 7 };
+static Arena *arena;
+
+static void setup(void) {
+    arena = arena_new(NULL);
+}
+
+static void teardown(void) {
+    arena_free(arena);
+}
+
+TestSuite(onnx_shapes, .init = setup, .fini = teardown);
+
+static void expect(const OnnxWriter *w, int64_t opset, const char *part) {
+    const char *text = onnx_source_of(arena, w, opset);
+    cr_expect_not_null(strstr(text, part), "no `%s` in\n%s", part, text);
+}
+
+/* PyTorch's exporter turns pads around: pairs, from the last to the first. */
+Test(onnx_shapes, tables_of_integers_are_cut_and_transposed_while_importing) {
+    static const char *const dims[] = {"batch", "6"};
+    static const int64_t given[] = {1, 2, 0, 0}, pairs[] = {-1, 2}, down[] = {-1}, first[] = {0},
+                         last[] = {-INT64_MAX};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_ints(&w, "given", 4, given);
+    onnx_write_ints(&w, "pairs", 2, pairs);
+    onnx_write_ints(&w, "down", 1, down);
+    onnx_write_ints(&w, "first", 1, first);
+    onnx_write_ints(&w, "last", 1, last);
+    onnx_write_node(&w, "Reshape", "given pairs", "table", NULL);
+    onnx_write_node(&w, "Slice", "table down last first down", "turned", NULL);
+    onnx_write_node(&w, "Transpose", "turned", "by_side", NULL);
+    onnx_write_node(&w, "Reshape", "by_side down", "pads", NULL);
+    onnx_write_node(&w, "Pad", "x pads", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "y = pad(x, low=[0, 1], high=[0, 2], value=0.0)");
+}
+
+/* y = op(x, x.shape[0]), of integers */
+static OnnxWriter with_extent(const char *op) {
+    static const char *const dims[] = {"batch", "6"};
+    static const int64_t first[] = {0};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", INT64, 2, dims);
+    onnx_write_ints(&w, "first", 1, first);
+    onnx_write_node(&w, "Shape", "x", "shape", NULL);
+    onnx_write_node(&w, "Gather", "shape first", "n", NULL);
+    onnx_write_node(&w, op, "x n", "y", NULL);
+    onnx_write_output(&w, "y", INT64);
+    return w;
+}
+
+Test(onnx_shapes, a_symbolic_extent_is_a_number_too) {
+    static const char *const dims[] = {"batch", "6"};
+    OnnxWriter mul = with_extent("Mul"), shape = onnx_writer(arena);
+    expect(&mul, 18, "iota([batch + 1], axis=0, dtype=i64)");
+    onnx_write_input(&shape, "x", FLOAT, 2, dims);
+    onnx_write_node(&shape, "Shape", "x", "y", NULL);
+    onnx_write_output(&shape, "y", INT64);
+    expect(&shape, 18, "-> (y: i64[2])");
+}
+
+/* The node reads x, f32[batch, 1, H], and more inputs. */
+static void expect_range(const char *op, const char *inputs, const Text *attrs, const char *range) {
+    static const char *const dims[] = {"batch", "1", "H"}, *const taps[] = {"4", "1", "3"};
+    static const int64_t pads[] = {0, 0, 2, 0, 0, 1};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 3, dims);
+    onnx_write_input(&w, "w", FLOAT, 3, taps);
+    onnx_write_ints(&w, "pads", 6, pads);
+    onnx_write_node(&w, op, inputs, "y", attrs);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "dim batch in 1..65536");
+    expect(&w, 18, range);
+}
+
+Test(onnx_shapes, dims_are_as_large_as_windows_and_borders_need) {
+    static const int64_t size[] = {5}, stride[] = {2};
+    Text pool = {.arena = arena}, border = {.arena = arena};
+    expect_range("Conv", "x w", NULL, "dim H in 3..65536");
+    onnx_attr_ints(&pool, "kernel_shape", 1, size);
+    onnx_attr_ints(&pool, "strides", 1, stride);
+    expect_range("MaxPool", "x", &pool, "dim H in 5..65536");
+    onnx_attr_int(&pool, "ceil_mode", 1);
+    expect_range("MaxPool", "x", &pool, "y: f32[batch, 1, ((H) / (2)) - 1]");
+    onnx_attr_text(&border, "mode", "reflect");
+    expect_range("Pad", "x pads", &border, "dim H in 3..65536");
+}
+
+/* Two convolutions and a pool: what the last needs is a range of what the first reads. */
+Test(onnx_shapes, ranges_go_through_the_layers_before) {
+    static const char *const dims[] = {"batch", "1", "H"}, *const taps[] = {"1", "1", "3"};
+    static const int64_t size[] = {2};
+    Text pool = {.arena = arena};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_attr_ints(&pool, "kernel_shape", 1, size);
+    onnx_attr_ints(&pool, "strides", 1, size);
+    onnx_write_input(&w, "x", FLOAT, 3, dims);
+    onnx_write_input(&w, "w", FLOAT, 3, taps);
+    onnx_write_node(&w, "Conv", "x w", "a", NULL);
+    onnx_write_node(&w, "MaxPool", "a", "b", &pool);
+    onnx_write_node(&w, "Conv", "b w", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "dim H in 8..65536");
+}
