@@ -109,3 +109,42 @@ Test(onnx_shapes, ranges_go_through_the_layers_before) {
     onnx_write_output(&w, "y", FLOAT);
     expect(&w, 18, "dim H in 8..65536");
 }
+
+Test(onnx_shapes, axes_of_symbolic_extents_are_resized_by_scales) {
+    static const char *const dims[] = {"batch", "1", "H"}, *const modes[] = {"nearest", "linear",
+                                                                             "cubic"};
+    static const float whole[] = {1, 1, 2}, third[] = {1, 1, 0.3F};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        for (int is_whole = 0; is_whole < 2; is_whole++) {
+            Text attrs = {.arena = arena};
+            OnnxWriter w = onnx_writer(arena);
+            onnx_attr_text(&attrs, "mode", modes[i]);
+            onnx_write_input(&w, "x", FLOAT, 3, dims);
+            onnx_write_floats(&w, "scales", 3, is_whole ? whole : third);
+            onnx_write_node(&w, "Resize", "x - scales", "y", &attrs);
+            onnx_write_output(&w, "y", FLOAT);
+            expect(&w, 18, is_whole ? "-> (y: f32[batch, 1, 2*H])" : "cannot be scaled by 0.3");
+        }
+}
+
+Test(onnx_shapes, sizes_of_a_resize_may_follow_from_dims) {
+    static const char *const dims[] = {"batch", "1", "4"}, *const like[] = {"batch", "1", "T"};
+    static const int64_t first[] = {0}, second[] = {2}, width[] = {9};
+    for (int is_like = 0; is_like < 2; is_like++) {
+        Text attrs = {.arena = arena};
+        OnnxWriter w = onnx_writer(arena);
+        onnx_write_input(&w, "x", FLOAT, 3, dims);
+        onnx_write_input(&w, "other", FLOAT, 3, like);
+        onnx_write_ints(&w, "first", 1, first);
+        onnx_write_ints(&w, "second", 1, second);
+        onnx_write_ints(&w, "width", 1, width);
+        onnx_attr_int(&attrs, "axis", 0);
+        onnx_write_node(&w, "Shape", "x", "shape", NULL);
+        onnx_write_node(&w, "Slice", "shape first second", "front", NULL);
+        onnx_write_node(&w, "Concat", "front width", "fixed", &attrs);
+        onnx_write_node(&w, "Shape", "other", "open", NULL);
+        onnx_write_node(&w, "Resize", is_like ? "x - - open" : "x - - fixed", "y", NULL);
+        onnx_write_output(&w, "y", FLOAT);
+        expect(&w, 18, is_like ? "-> (y: f32[batch, 1, T])" : "-> (y: f32[batch, 1, 9])");
+    }
+}

@@ -1,12 +1,11 @@
 /* Interpolation. Resize works axis by axis: an output element is a sum of neighbours along the
  * axis (its taps), whose indices and weights the import computes. GridSample reads x wherever a
  * tensor of coordinates says, so its taps are computed when it runs. */
-#include "onnx/call/import_state.h"
+#include "onnx/lower/resize.h"
 
 #include <math.h>
 
 enum { MAX_TAPS = 64 };
-typedef enum { INTERPOLATE_NEAREST, INTERPOLATE_LINEAR, INTERPOLATE_CUBIC } Interpolation;
 
 static bool interpolation_of(Call *c, Str mode, Interpolation *kind) {
     static const struct {
@@ -27,16 +26,10 @@ static bool interpolation_of(Call *c, Str mode, Interpolation *kind) {
 
 /* Resize. */
 
-typedef struct Resizing {
-    Interpolation kind;
-    Str transform, nearest;
-    bool is_smooth, excludes, crops; /* antialias; exclude_outside; tf_crop_and_resize */
-    double cubic, beyond;            /* cubic_coeff_a; extrapolation_value */
-} Resizing;
-
 typedef struct ResizedAxis {
-    int64_t from, to; /* extents */
+    int64_t from, to; /* extents; -1: no constant */
     double scale, begin, end;
+    DimId extent; /* of the result, where an extent is no constant; DIM_NONE: as it is */
 } ResizedAxis;
 
 /* The place that output element i is taken from. */
@@ -181,7 +174,6 @@ static bool known_list_of(Call *c, uint32_t i, double *values, uint32_t *n) {
 
 static bool resized_extent(Call *c, ResizedAxis *a, double to) {
     enum { MAX_RESIZED = 1 << 20 };
-    if (a->from < 0 && a->scale == 1) return true; /* an axis that stays */
     if (!(a->scale > 0 && to >= 1 && to <= MAX_RESIZED) || a->from < 1)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "an axis of %lld would have %g elements",
                          (long long)a->from, to);
@@ -189,32 +181,70 @@ static bool resized_extent(Call *c, ResizedAxis *a, double to) {
     return true;
 }
 
-/* Sets the scale and the extent of each axis of the list from `scales` or `sizes`. */
-static bool scale_axes(Call *c, uint32_t n_axes, const uint32_t *order, ResizedAxis *axes,
-                       uint32_t scales_input, uint32_t sizes_input) {
-    double values[2 * MAX_RANK], best = 0;
-    uint32_t n, n_sizes = 0;
-    Str policy = attr_string(c, "keep_aspect_ratio_policy", "stretch");
-    const OnnxAttr *given = find_attr(c, "scales");
-    if (!known_list_of(c, scales_input, values, &n)) return false;
-    for (uint32_t k = 0; given && k < given->floats.n && k < MAX_RANK; k++)
-        values[n++] = given->floats.data[k];
-    if (!n && !known_list_of(c, sizes_input, values, &n_sizes)) return false;
-    if (n + n_sizes != n_axes)
-        return onnx_fail(c, DIAG_WRONG_COUNT, "%u scales or sizes of %u axes", n + n_sizes, n_axes);
-    for (uint32_t i = 0; i < n_axes; i++) {
-        ResizedAxis *a = &axes[order[i]];
-        a->scale = n ? values[i] : values[i] / (double)a->from;
-        bool is_better = strcmp(policy, "not_larger") == 0 ? a->scale < best : a->scale > best;
-        if (i == 0 || is_better) best = a->scale;
-        if (!resized_extent(c, a, n ? a->scale * (double)a->from : values[i])) return false;
+static bool scale_axis(Call *c, ResizedAxis *a, DimId from, double scale) {
+    a->scale = scale;
+    if (a->from >= 0) return resized_extent(c, a, scale * (double)a->from);
+    if (scale == 1) return true;
+    a->to = -1;
+    a->extent = scaled_extent(c, from, scale);
+    return a->extent != DIM_NONE;
+}
+
+static bool size_axis(Call *c, ResizedAxis *a, DimId from, DimId size) {
+    int64_t to;
+    if (size == from) return true;
+    if (a->from >= 0 && dim_is_const(c->im->b->dims, size, &to)) {
+        a->scale = (double)to / (double)a->from;
+        return resized_extent(c, a, (double)to);
     }
-    for (uint32_t i = 0; n_sizes && strcmp(policy, "stretch") != 0 && i < n_axes; i++) {
+    if (dim_lo(c->im->b->dims, size) < 1)
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "an axis would have %s elements",
+                         dim_str(c->im->b->dims, c->im->arena, size));
+    *a = (ResizedAxis){a->from, -1, 0, 0, 1, size};
+    return true;
+}
+
+/* All axes of the list have the scale of one of them. */
+static bool keep_aspect(Call *c, uint32_t n_axes, const uint32_t *order, ResizedAxis *axes,
+                        bool takes_least) {
+    double best = 0;
+    for (uint32_t i = 0; i < n_axes; i++) {
+        const ResizedAxis *a = &axes[order[i]];
+        if (a->from < 0 || a->to < 0)
+            return onnx_fail(c, DIAG_NO_LOWERING,
+                             "keep_aspect_ratio_policy needs extents that are constants");
+        if (i == 0 || (takes_least ? a->scale < best : a->scale > best)) best = a->scale;
+    }
+    for (uint32_t i = 0; i < n_axes; i++) {
         ResizedAxis *a = &axes[order[i]];
         a->scale = best;
         if (!resized_extent(c, a, best * (double)a->from + 0.5)) return false;
     }
     return true;
+}
+
+/* Sets the scale and the extent of each axis of the list from `scales` or `sizes`. */
+static bool scale_axes(Call *c, const Shape *shape, uint32_t n_axes, const uint32_t *order,
+                       ResizedAxis *axes, uint32_t scales_input, uint32_t sizes_input) {
+    double values[2 * MAX_RANK];
+    uint32_t n;
+    IntList sizes = {0};
+    Str policy = attr_string(c, "keep_aspect_ratio_policy", "stretch");
+    const OnnxAttr *given = find_attr(c, "scales");
+    if (!known_list_of(c, scales_input, values, &n)) return false;
+    for (uint32_t k = 0; given && k < given->floats.n && k < MAX_RANK; k++)
+        values[n++] = given->floats.data[k];
+    if (!n && !list_argument(c, NULL, sizes_input, &sizes)) return false;
+    if (n + sizes.n != n_axes)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "%u scales or sizes of %u axes", n + sizes.n, n_axes);
+    for (uint32_t i = 0; i < n_axes; i++) {
+        ResizedAxis *a = &axes[order[i]];
+        DimId from = shape->dims[order[i]];
+        if (!(n ? scale_axis(c, a, from, values[i]) : size_axis(c, a, from, sizes.dims[i])))
+            return false;
+    }
+    return !sizes.n || strcmp(policy, "stretch") == 0 ||
+           keep_aspect(c, n_axes, order, axes, strcmp(policy, "not_larger") == 0);
 }
 
 static bool resize(Call *c, const Resizing *r, uint32_t roi, uint32_t scales, uint32_t sizes) {
@@ -229,7 +259,7 @@ static bool resize(Call *c, const Resizing *r, uint32_t roi, uint32_t scales, ui
         return false;
     uint32_t rank = shape_of(c, x)->rank, n = rank;
     for (uint32_t k = 0; k < rank; k++)
-        axes[order[k] = k] = (ResizedAxis){extents[k], extents[k], 1, 0, 1};
+        axes[order[k] = k] = (ResizedAxis){extents[k], extents[k], 1, 0, 1, DIM_NONE};
     if (attr_ints(c, "axes", &given)) {
         n = given->n > MAX_RANK ? MAX_RANK : given->n;
         for (uint32_t k = 0; k < n; k++)
@@ -237,14 +267,19 @@ static bool resize(Call *c, const Resizing *r, uint32_t roi, uint32_t scales, ui
     }
     if (r->crops && n_roi != 2 * n)
         return onnx_fail(c, DIAG_WRONG_COUNT, "roi has %u numbers for %u axes", n_roi, n);
-    if (!scale_axes(c, n, order, axes, scales, sizes)) return false;
+    Shape shape = *shape_of(c, x);
+    if (!scale_axes(c, &shape, n, order, axes, scales, sizes)) return false;
     Dtype dtype = dtype_of(c, x);
     if (r->kind != INTERPOLATE_NEAREST)
         x = cast_to(c, x, dtype_is_float(dtype) ? dtype_compute(dtype) : DT_F32);
     for (uint32_t i = 0; i < n; i++) {
         ResizedAxis *a = &axes[order[i]];
         if (r->crops) a->begin = bounds[i], a->end = bounds[n + i];
-        if (a->scale != 1 || a->to != a->from || a->begin != 0 || a->end != 1)
+        bool is_cut = a->begin != 0 || a->end != 1;
+        if (a->from < 0 && is_cut) a->extent = shape.dims[order[i]];
+        if (a->extent != DIM_NONE)
+            x = resized_dim(c, x, order[i], r, a->extent, a->scale);
+        else if (a->scale != 1 || a->to != a->from || is_cut)
             x = resized_axis(c, x, order[i], r, a);
     }
     return output(c, 0, cast_to(c, x, dtype));
@@ -257,7 +292,7 @@ bool onnx_resize(Call *c) {
         .nearest = attr_string(c, "nearest_mode", c->opset < 11 ? "floor" : "round_prefer_floor"),
         .is_smooth = attr_int(c, "antialias", 0) != 0,
         .excludes = attr_int(c, "exclude_outside", 0) != 0,
-        .cubic = attr_float(c, "cubic_coeff_a", -0.75),
+        .cubic = attr_float(c, "cubic_coeff_a", CUBIC_COEFF),
         .beyond = attr_float(c, "extrapolation_value", 0)};
     r.crops = strcmp(r.transform, "tf_crop_and_resize") == 0;
     if (!interpolation_of(c, attr_string(c, "mode", "nearest"), &r.kind)) return false;
@@ -318,9 +353,8 @@ static NodeId coordinate(Call *c, const Sampling *s, uint32_t axis, NodeId grid)
     return into_borders(c, s, axis, x);
 }
 
-/* The weight of the neighbour at `offset` from the left one, of which x is `ratio` away. */
-static NodeId tap_weight(Call *c, Interpolation kind, NodeId ratio, int offset) {
-    const double a = -0.75;
+NodeId tap_weight(Call *c, Interpolation kind, NodeId ratio, int offset) {
+    const double a = CUBIC_COEFF;
     if (kind == INTERPOLATE_LINEAR && offset == 1) return ratio;
     NodeId x = op1(c, OP_ABS, op2n(c, OP_SUB, ratio, offset));
     if (kind == INTERPOLATE_LINEAR) return op1(c, OP_NEG, op2n(c, OP_SUB, x, 1));
@@ -371,11 +405,36 @@ static NodeId sample(Call *c, const Sampling *s) {
     return sum;
 }
 
+/* x of two spatial axes whose extents follow from dims, by the prelude. */
+static bool grid_sample_dims(Call *c) {
+    const NodeId tensors[] = {input(c, 0), input(c, 1)};
+    Interpolation kind;
+    static const char *const modes[] = {[INTERPOLATE_NEAREST] = "nearest",
+                                        [INTERPOLATE_LINEAR] = "bilinear",
+                                        [INTERPOLATE_CUBIC] = "bicubic"};
+    if (!interpolation_of(c, attr_string(c, "mode", "linear"), &kind)) return false;
+    Str padding = attr_string(c, "padding_mode", "zeros");
+    const char *call = str_format(
+        c->im->arena, "grid_sample(x, w, mode=\"%s\", padding_mode=\"%s\", align_corners=%s)",
+        modes[kind], padding, attr_int(c, "align_corners", 0) ? "true" : "false");
+    if (strspn(padding, "abcdefghijklmnopqrstuvwxyz") != strlen(padding))
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "its padding_mode is no word");
+    return output(c, 0, express(c, call, 2, tensors));
+}
+
+static bool has_open_plane(Call *c, NodeId x) {
+    int64_t extent;
+    if (x == NODE_NONE || shape_of(c, x)->rank != 4) return false;
+    return !dim_is_const(c->im->b->dims, shape_of(c, x)->dims[2], &extent) ||
+           !dim_is_const(c->im->b->dims, shape_of(c, x)->dims[3], &extent);
+}
+
 bool onnx_grid_sample(Call *c) {
     NodeId x = input(c, 0), grid = input(c, 1), at[MAX_RANK];
     int64_t extents[MAX_RANK], rows[2] = {-1, 0};
     Sampling s = {.at = at, .aligns = attr_int(c, "align_corners", 0) != 0};
     s.padding = attr_string(c, "padding_mode", "zeros");
+    if (has_open_plane(c, x)) return grid_sample_dims(c);
     if (grid == NODE_NONE || !const_dims_but(c, x, 1, extents) ||
         !interpolation_of(c, attr_string(c, "mode", "linear"), &s.kind))
         return false;
