@@ -104,7 +104,12 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
                              c->node->inputs.data[i]);
         Value *inner = given ? onnx_scope_add(im, scope, function->inputs.data[i]) : NULL;
         if (given)
-            *inner = (Value){function->inputs.data[i], given->node, given->known, given->tensor};
+            *inner = (Value){function->inputs.data[i],
+                             given->node,
+                             given->known,
+                             given->tensor,
+                             given,
+                             c->scope};
     }
     im->depth++;
     bool good = run_nodes(im, scope, function->nodes.data, function->nodes.n);
@@ -116,7 +121,7 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
             return onnx_fail(c, DIAG_MISSING_OUTPUT, "the function does not make its output `%s`",
                              function->outputs.data[i]);
         Value *outer = onnx_scope_add(im, c->scope, c->node->outputs.data[i]);
-        *outer = (Value){outer->name, made->node, made->known, made->tensor};
+        value_copy(outer, made);
         name_node(c, outer);
     }
     return good;

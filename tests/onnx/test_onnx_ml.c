@@ -77,3 +77,31 @@ Test(onnx_ml, codes_need_numbers) {
         arena_free(arena);
     }
 }
+
+/* The label and the map of a classifier of two classes. */
+Test(onnx_ml, maps_are_scores_and_labels_are_numbers) {
+    static const char *const dims[] = {"batch", "6"}, *const words[] = {"no", "yes"};
+    for (int is_text = 0; is_text < 2; is_text++) {
+        Arena *arena = arena_new(NULL);
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena}, map = {.arena = arena};
+        onnx_write_input(&w, "x", FLOAT, 2, dims);
+        onnx_attr_domain(&attrs, "ai.onnx.ml");
+        onnx_attr_domain(&map, "ai.onnx.ml");
+        onnx_attr_floats(&attrs, "coefficients", 12, numbers);
+        onnx_attr_ints(&map, "classlabels_int64s", 2, labels);
+        if (is_text)
+            onnx_attr_texts(&attrs, "classlabels_strings", 2, words);
+        else
+            onnx_attr_ints(&attrs, "classlabels_ints", 2, labels);
+        onnx_write_node(&w, "LinearClassifier", "x", "label scores", &attrs);
+        onnx_write_node(&w, "ZipMap", "scores", "map", &map);
+        onnx_write_output(&w, "label", INT64);
+        onnx_write_output(&w, "map", 0);
+        const char *text = onnx_source_of(arena, &w, 18);
+        const char *part = is_text ? "its labels are strings, which the language has no dtype for"
+                                   : "map: f32[batch, 2])";
+        cr_expect(strstr(text, part), "no `%s` in\n%s", part, text);
+        arena_free(arena);
+    }
+}

@@ -148,3 +148,30 @@ Test(onnx_shapes, sizes_of_a_resize_may_follow_from_dims) {
         expect(&w, 18, is_like ? "-> (y: f32[batch, 1, T])" : "-> (y: f32[batch, 1, 9])");
     }
 }
+
+/* y = Add(x, w), twice, in a function whose input w is called `b`. */
+Test(onnx_shapes, weights_keep_their_names_in_functions) {
+    static const char *const dims[] = {"2"};
+    static const float weights[] = {1, 2};
+    Text function = {.arena = arena}, opset = {.arena = arena};
+    OnnxWriter w = onnx_writer(arena);
+    pb_text(&function, 1, "Plus");
+    pb_text(&function, 4, "a");
+    pb_text(&function, 4, "b");
+    pb_text(&function, 5, "c");
+    Text inner = onnx_node(arena, "Add", "a b", "c", NULL);
+    pb_message(&function, 7, &inner);
+    pb_text(&opset, 1, "");
+    pb_int(&opset, 2, 13);
+    pb_message(&function, 9, &opset);
+    pb_text(&function, 10, "");
+    pb_message(&w.functions, 25, &function);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_floats(&w, "enc.w", 2, weights);
+    onnx_write_node(&w, "Plus", "x enc.w", "h", NULL);
+    onnx_write_node(&w, "Plus", "h enc.w", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 13, "param enc_w: f32[2] = \"enc.w\"");
+    const char *text = onnx_source_of(arena, &w, 13);
+    cr_expect_null(strstr(strstr(text, "param ") + 1, "param "), "%s", text);
+}

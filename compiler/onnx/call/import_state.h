@@ -20,15 +20,25 @@ typedef struct Known {
 
 /* A value of the model: a node of the graph, elements that are known, elements in the file, or
  * several of them. */
-typedef struct Value {
+typedef struct Scope Scope;
+typedef struct Value Value;
+struct Value {
     Str name;
     NodeId node; /* NODE_NONE: not made yet */
     Known *known;
     const OnnxTensor *tensor;
-} Value;
+    Value *given; /* of a function's input: the value of the call, whose node it has; or NULL */
+    Scope *given_scope;
+};
+
+/* The value under a name of its own. */
+static inline void value_copy(Value *to, const Value *from) {
+    Str name = to->name;
+    *to = *from;
+    to->name = name;
+}
 
 /* The values that names stand for, in a graph, a function or a branch. */
-typedef struct Scope Scope;
 struct Scope {
     const Scope *outer; /* of a branch: the graph around it */
     HashIds ids;        /* index + 1 by name */

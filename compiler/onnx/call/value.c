@@ -237,7 +237,17 @@ static NodeId known_node(Call *c, const char *name, const Known *known) {
     return weight_node(c, name, dtype, known->rank, known->dims, (Bytes){bytes, known->n * size});
 }
 
+/* The node that the call of a function gives it. */
+static NodeId given_node(Call *c, const Value *value) {
+    Call outer = *c;
+    outer.scope = value->given_scope;
+    NodeId node = value_node(&outer, value->given);
+    c->has_failed = outer.has_failed;
+    return node;
+}
+
 NodeId value_node(Call *c, Value *value) {
+    if (value->node == NODE_NONE && value->given) value->node = given_node(c, value);
     if (value->node != NODE_NONE) return value->node;
     const Known *known =
         value->tensor && value->tensor->n_elems > 1 ? NULL : value_known(c->im, value);

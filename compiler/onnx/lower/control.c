@@ -19,7 +19,7 @@ bool onnx_run_body(Call *c, const OnnxGraph *body, bool is_repeated, uint32_t n_
     scope->is_repeated = c->scope->is_repeated || is_repeated;
     for (uint32_t i = 0; i < n_given; i++) {
         Value *inner = onnx_scope_add(im, scope, body->inputs.data[i].name);
-        *inner = (Value){inner->name, given[i].node, given[i].known, given[i].tensor};
+        value_copy(inner, &given[i]);
     }
     im->depth++;
     bool good = onnx_add_initializers(im, scope, body) &&
@@ -39,7 +39,7 @@ bool onnx_run_body(Call *c, const OnnxGraph *body, bool is_repeated, uint32_t n_
 static void output_value(Call *c, uint32_t i, const Value *from) {
     if (!has_output(c, i)) return;
     Value *made = onnx_scope_add(c->im, c->scope, c->node->outputs.data[i]);
-    *made = (Value){made->name, from->node, from->known, from->tensor};
+    value_copy(made, from);
 }
 
 static const OnnxGraph *body_of(Call *c, const char *name) {

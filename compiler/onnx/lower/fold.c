@@ -95,7 +95,7 @@ bool onnx_fold_identity(Call *c) {
     Value *value = input_value(c, 0);
     if (!has_output(c, 0)) return false;
     Value *made = onnx_scope_add(c->im, c->scope, c->node->outputs.data[0]);
-    *made = (Value){made->name, value->node, value->known, value->tensor};
+    value_copy(made, value);
     return true;
 }
 

@@ -157,6 +157,10 @@ bool onnx_ml_output_classes(Call *c, NodeId scores, const VecInt *labels) {
 
 bool onnx_ml_labels(Call *c, const char *name, const VecInt **labels) {
     if (attr_ints(c, name, labels) && (*labels)->n > 1) return true;
+    if (find_attr(c, "classlabels_strings"))
+        return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE,
+                         "its labels are strings, which the language has no dtype for; number the "
+                         "classes before the model is trained");
     return onnx_fail(c, DIAG_NO_LOWERING, "it needs the attribute `%s` with two labels or more",
                      name);
 }
