@@ -34,7 +34,8 @@ typedef struct OnnxSource {
     const char *name; /* for messages */
     Bytes file;
     /* Finds the file of external data beside the model; false: it cannot be read. NULL: the model
-     * may have none. The bytes live as long as the import. */
+     * may have none. The location is in the model's folder or below, and names no folder above. The
+     * bytes live as long as the import. */
     bool (*external)(void *user, const char *location, Bytes *bytes);
     void *user;
     uint32_t n_constants;

@@ -64,14 +64,14 @@ Test(cli_onnx, wrong_constants_are_told) {
     expect("import @m.onnx -o @m.g --constant=axes=a", 1, "is no list of numbers");
 }
 
-/* m.onnx: y = x + w, with weights in m.data */
-static void write_external(void) {
+/* m.onnx: y = x + w, with weights at a location; m.data: such weights */
+static void write_external(const char *location) {
     static const char *const dims[] = {"2"};
     static const float weights[2] = {1, 2};
     Arena *arena = arena_new(NULL);
     OnnxWriter w = onnx_writer(arena);
     onnx_write_input(&w, "x", FLOAT, 1, dims);
-    onnx_write_external(&w, "w", 2, "m.data");
+    onnx_write_external(&w, "w", 2, location);
     onnx_write_node(&w, "Add", "x w", "y", NULL);
     onnx_write_output(&w, "y", FLOAT);
     Text model = onnx_write_model(&w, 13);
@@ -81,10 +81,18 @@ static void write_external(void) {
 }
 
 Test(cli_onnx, no_output_replaces_the_model_or_its_data) {
-    write_external();
+    write_external("m.data");
     expect("import @m.onnx -o @m.onnx", 2, "the output would replace the source");
     expect("import @m.onnx -o @m.data", 2, "an output would replace");
     expect("import @m.onnx -o @n.safetensors", 2, "is the name of the weights beside it");
     expect("@m.onnx --emit=ptx -o @n.safetensors", 2, "is the name of the weights beside it");
     expect("import @m.onnx -o @m.g", 0, "");
+}
+
+Test(cli_onnx, data_outside_of_the_folder_are_told) {
+    static const char *const places[] = {"/m.data", "../m.data"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        write_external(places[i]);
+        expect("import @m.onnx -o @m.g", 1, "must lie in the model's folder, or below");
+    }
 }

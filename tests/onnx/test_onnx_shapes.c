@@ -175,3 +175,13 @@ Test(onnx_shapes, weights_keep_their_names_in_functions) {
     const char *text = onnx_source_of(arena, &w, 13);
     cr_expect_null(strstr(strstr(text, "param ") + 1, "param "), "%s", text);
 }
+
+Test(onnx_shapes, an_argument_that_follows_from_dims_is_told) {
+    static const char *const dims[] = {"batch"};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_node(&w, "Shape", "x", "k", NULL);
+    onnx_write_node(&w, "TopK", "x k", "y at", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "its input 2, `k`, must be a constant, and may not follow from dims");
+}

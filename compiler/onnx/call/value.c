@@ -5,15 +5,20 @@
 
 /* Elements of tensors in the file. */
 
+static bool is_below(const char *location) {
+    return location && location[0] && location[0] != '/' && !strstr(location, "..");
+}
+
 /* Finds the elements of a tensor that lie in the file, or beside it. */
 static bool raw_elems(Import *im, const OnnxTensor *tensor, Bytes *bytes, const char **why) {
     size_t n_bytes = elem_info(tensor->type)->n_bytes;
     *bytes = tensor->raw;
     if (tensor->is_external) {
         const OnnxSource *source = im->source;
+        *why = "its external data must lie in the model's folder, or below";
+        if (!is_below(tensor->location)) return false;
         *why = "its external data cannot be read";
-        if (!tensor->location || !source->external ||
-            !source->external(source->user, tensor->location, bytes))
+        if (!source->external || !source->external(source->user, tensor->location, bytes))
             return false;
         *why = "its external data lie outside their file";
         if (tensor->offset < 0 || (uint64_t)tensor->offset > bytes->n) return false;
