@@ -256,7 +256,7 @@ def beyond_core():
     aten, x, y, i, image = torch.ops.aten, floats(3, 5), floats(3, 5), integers(3, 5), floats(2, 4, 8, 8)
     yield "hypot", (torch.hypot, [x, y])
     yield "shifts", (lambda a, b: (a << b, a >> b, a << 2, a.bitwise_right_shift(b)), [i, below(5, 3, 5)])
-    yield "numbers before", (lambda a: (aten.bitwise_and.Scalar_Tensor(6, a), aten.remainder.Scalar_Tensor(7, a)), [i])
+    yield "numbers before", (lambda a: (aten.bitwise_and.Scalar_Tensor(6, a), aten.remainder.Scalar_Tensor(7, a)), [2 * i + 1])
     for name in "cumprod logcumsumexp".split():
         yield name, (lambda a, op=getattr(torch, name): (op(a, 1), op(a, 0)), [x])
     for name in "cummax cummin".split():
