@@ -1,7 +1,7 @@
 """A case of each function of the prelude, beside NumPy and PyTorch.
 
-CASES is like that of op_cases.py. PARTS are defs that only other functions of the prelude call; the cases of these
-cover them.
+CASES is like that of op_cases.py. PARTS are defs and ops that only other functions of the prelude call; the cases of
+these cover them.
 """
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ PARTS |= {"is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "
           "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "expand_beside", "scatter_shape",
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
           "along_channels", "clamp_form", "leaky_relu_form", "softplus_form"}
+PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each", "count_sorted", "pick_in_tiles"}
 
 
 def case(*names):
