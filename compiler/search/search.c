@@ -103,6 +103,12 @@ static bool sorts_own_kernel(const Region *region, Decisions *decisions) {
     return ask_class(region, CLASS_SORT, decisions, DIRECTIVE_OWN_KERNEL);
 }
 
+/* The scans alone: a row of one has a block or a thread, while maps in front have all of them. */
+static bool scans_own_kernel(const Region *region, Decisions *decisions) {
+    bool changes = ask_class(region, CLASS_SCAN, decisions, DIRECTIVE_OWN_KERNEL);
+    return ask_class(region, CLASS_SCAN_BY, decisions, DIRECTIVE_OWN_KERNEL) || changes;
+}
+
 /* Each piece is stored by the kernel that computes it, and the concat is a copy. */
 static bool joined_own_kernel(const Region *region, Decisions *decisions) {
     return ask_class(region, CLASS_CONCAT, decisions, DIRECTIVE_OWN_KERNEL);
@@ -128,10 +134,10 @@ static bool store_outer_views(const Region *region, Decisions *decisions) {
 }
 
 static Candidate *const candidates[] = {
-    recompute_operands, compute_left,   compute_right,         store_left,      store_right,
-    store_operands,     store_joined,   transposed_own_kernel, slice_gemms,     rows_unmerged,
-    split_reductions,   store_pieces,   store_outer_views,     store_broadcast, sorts_own_kernel,
-    joined_own_kernel,  all_own_kernels};
+    recompute_operands, compute_left,      compute_right,         store_left,      store_right,
+    store_operands,     store_joined,      transposed_own_kernel, slice_gemms,     rows_unmerged,
+    split_reductions,   store_pieces,      store_outer_views,     store_broadcast, sorts_own_kernel,
+    scans_own_kernel,   joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
