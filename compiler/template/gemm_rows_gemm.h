@@ -17,6 +17,7 @@
 #define FUSEC_TEMPLATE_GEMM_ROWS_GEMM_H
 
 #include "plan/plan.h"
+#include "template/mma.h"
 #include "template/wgmma.h"
 
 enum {
@@ -58,10 +59,12 @@ static inline uint32_t gemm_rows_gemm_shared_bytes(const Sched *scores, const Sc
 }
 
 /* An online kernel by mma.sync, alone (`scores` NULL: a buffer for values) or with the matmul of
- * its scores. */
+ * its scores; in the end the sums, which are f32. */
 static inline uint32_t online_mma_shared_bytes(const Sched *scores, const Sched *result) {
-    if (scores) return gemm_rows_gemm_shared_bytes(scores, result);
-    return result->gemm.tile_k * result->gemm.tile_n * GEMM_ROWS_GEMM_ELEM_BYTES;
+    uint32_t of_sums = mma_epilogue_bytes(result, sizeof(float));
+    uint32_t own = scores ? gemm_rows_gemm_shared_bytes(scores, result)
+                          : result->gemm.tile_k * result->gemm.tile_n * GEMM_ROWS_GEMM_ELEM_BYTES;
+    return own > of_sums ? own : of_sums;
 }
 
 /* Registers of a thread, if a multiprocessor has `n_blocks` blocks of `n` consumers and a producer:

@@ -55,6 +55,15 @@ Test(online_walk, blocks_take_the_next_tile_of_documents) {
     }
 }
 
+/* By mma.sync the sums of 128 rows and 128 columns are more than a kernel may declare. */
+Test(online_walk, sums_in_dynamic_shared_memory) {
+    static const char source[] = "graph g(s: f32[140, 150], v: bf16[150, 128]) -> "
+                                 "(o: bf16[140, 128]) {\n  o = softmax_matmul(s, v)\n}\n";
+    write_file("a.g", source, strlen(source));
+    setenv("LD_LIBRARY_PATH", "build/emulator", 1);
+    expect("verify @a.g --device=cuda --target=sm_80 --data=random", 0, "1 comparison agrees");
+}
+
 /* A block takes parts of the keys one after the other, of which a mask hides all but the first. */
 Test(online_walk, tiles_of_which_no_row_sees_a_key) {
     static const char source[] =

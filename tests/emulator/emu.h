@@ -20,6 +20,7 @@
 enum {
     EMU_LANES = 32,
     EMU_MAX_CLUSTER = 8,
+    EMU_MAX_STATIC_BYTES = 48 * 1024, /* shared memory that a kernel may declare */
     EMU_RANK_SHIFT = 24, /* shift of 1 + rank in an address of another block's shared memory */
     EMU_NO_SLOT = -1
 };

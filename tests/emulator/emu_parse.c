@@ -436,6 +436,8 @@ static bool read_entry(Parser *p) {
     if (kernel->cluster > EMU_MAX_CLUSTER) return fail(p, "too many blocks of a cluster", name);
     p->at = body;
     if (!read_body(p)) return false;
+    if (kernel->shared_bytes > EMU_MAX_STATIC_BYTES)
+        return fail(p, "ptxas lets no kernel declare so much shared memory", name);
     add_exit(p);
     return link_jumps(p);
 }

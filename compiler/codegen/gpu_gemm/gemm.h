@@ -8,6 +8,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 
 #include "codegen/gpu/gpu.h"
+#include "template/mma.h"
 #include "codegen/scalar/acc.h"
 
 typedef struct GemmBlock {
@@ -94,7 +95,7 @@ void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uin
  * warp's product, of which a lane has two pairs of neighbours. Pair h is columns 2t and 2t + 1 of
  * row g + 8h, with g the lane's number / 4 and t its number % 4. */
 enum {
-    FRAGMENT_ROWS = 16,
+    FRAGMENT_ROWS = MMA_FRAGMENT_ROWS,
     FRAGMENT_COLUMNS = 8,
     FRAGMENT_PAIR = 2, /* neighbours in a row */
     FRAGMENT_ACCUMULATORS = 4,

@@ -2,8 +2,6 @@
 #include "codegen/gpu_gemm/mma_tile.h"
 #include "codegen/gpu_gemm/wgmma.h"
 
-enum { PAD_ELEMS = 8 };
-
 void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
@@ -190,24 +188,9 @@ void mma_tile_finish_group(MmaTile *tile) {
 
 /* The epilogue. */
 
-/* The rows of each warp's share that fit in shared memory, to be stored at once. */
-static uint32_t epilogue_rows(const MmaTile *tile) {
-    const Sched *sched = tile->sched;
-    uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m;
-    uint32_t row_bytes = sched->gemm.warps_m * (sched->gemm.tile_n + PAD_ELEMS) * tile->acc_bytes;
-    while (rows > FRAGMENT_ROWS && rows * row_bytes > STATIC_SHARED_BYTES) rows /= 2;
-    return rows;
-}
-
-uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
-    const Sched *sched = tile->sched;
-    return epilogue_rows(tile) * sched->gemm.warps_m * (sched->gemm.tile_n + PAD_ELEMS) *
-           tile->acc_bytes;
-}
-
 static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     const Codegen *k = tile->k;
-    uint32_t pitch = tile->sched->gemm.tile_n + PAD_ELEMS;
+    uint32_t pitch = tile->sched->gemm.tile_n + MMA_EPILOGUE_PAD;
     Val lane = k_andi(k, tile->block.thread, WARP_THREADS - 1);
     Val row = k_muli(k, tile->warp_m, (int64_t)n_m * FRAGMENT_ROWS);
     row = k_add(k, row, gpu_fragment_row(k, lane));
@@ -229,15 +212,16 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
 
 static void put_subtile(const void *user, uint32_t i) {
     const MmaTile *tile = user;
-    uint32_t rows = epilogue_rows(tile);
+    uint32_t rows = mma_epilogue_rows(tile->sched, tile->acc_bytes);
     put_sums(tile, i * rows / FRAGMENT_ROWS, rows / FRAGMENT_ROWS);
 }
 
 void mma_tile_epilogue(const MmaTile *tile) {
     const Sched *sched = tile->sched;
-    uint32_t rows = epilogue_rows(tile), warp_rows = sched->gemm.tile_m / sched->gemm.warps_m;
+    uint32_t rows = mma_epilogue_rows(tile->sched, tile->acc_bytes),
+             warp_rows = sched->gemm.tile_m / sched->gemm.warps_m;
     GemmSubtile subtile = {.shared = tile->shared,
-                           .pitch = sched->gemm.tile_n + PAD_ELEMS,
+                           .pitch = sched->gemm.tile_n + MMA_EPILOGUE_PAD,
                            .n_rows = rows * sched->gemm.warps_m,
                            .n_columns = sched->gemm.tile_n,
                            .run = rows,

@@ -51,7 +51,9 @@ void mma_tile_join(MmaTile *tile);
  * to the accumulators. */
 void mma_tile_start_group(const MmaTile *tile, const MmaOperand operands[2], Val stage);
 void mma_tile_finish_group(MmaTile *tile);
-uint32_t mma_tile_epilogue_bytes(const MmaTile *tile);
+static inline uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
+    return mma_epilogue_bytes(tile->sched, tile->acc_bytes);
+}
 /* Stores the accumulators through the epilogue. `shared` must be free: the caller places a barrier
  * before. */
 void mma_tile_epilogue(const MmaTile *tile);

@@ -40,8 +40,7 @@ static void place_shared(OnlineMma *o) {
     uint32_t left = scores ? gemm_rows_gemm_left_bytes(scores) : 0;
     uint32_t buffer = scores ? gemm_rows_gemm_buffer_bytes(scores, result) : 0;
     uint32_t n_bytes = online_mma_shared_bytes(scores, result);
-    uint32_t least = mma_tile_epilogue_bytes(&o->out);
-    o->left_at = gpu_tiles(s->lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
+    o->left_at = gpu_tiles(s->lower, n_bytes, SHARED_ALIGN_BYTES);
     o->right_at = k_byte(k, o->left_at, k_i32(k, left));
     o->values_at = k_byte(k, o->left_at, k_i32(k, left + buffer));
     o->out.shared = o->left_at;
