@@ -39,8 +39,10 @@ def segment_min(x, segment_ids, num_segments, axis=0) {
 # `src` along the axis in ascending order of `index`, and `index` in that order. All axes of the two
 # have equal extents.
 def sort_by_index(src, index, axis) {
-  ids, order = sort(index, axis=axis)
-  return take_along_dim(src, order, axis=axis), ids
+  k = axis_of(axis, rank(src))
+  order = argsort(index, axis=k)
+  ids = take_of_axis(index, order, k)
+  return take_of_axis(src, order, k), ids
 }
 
 # The shape of the part of x that `index` reaches: its own in all axes but this one.
@@ -82,7 +84,7 @@ def scatter(x, axis, index, src) {
 
 # The elements of `src` at places of the axis, or a number itself.
 def scattered_at(src, index, places, axis) {
-  return take_along_dim(first_part(src, index.shape), places, axis=axis) if kind(src) == "tensor" else src
+  return take_of_axis(first_part(src, index.shape), places, axis_of(axis, rank(src))) if kind(src) == "tensor" else src
 }
 
 # `x` plus all elements of `src` that `index` puts in each place, as in `scatter`.

@@ -19,8 +19,8 @@ def is_known(n) = most(n) == -most(-n)
 
 # Whether two shapes are the same.
 def is_same_shape(a, b) {
-  n = len(a) if len(a) == len(b) else 0
-  return loop k in 0:n with is_same = len(a) == len(b) { return a[k] == b[k] if is_same else false }
+  is_like = len(a) == len(b)
+  return loop k in 0:(len(a) if is_like else 0) with is_same = is_like { return a[k] == b[k] if is_same else false }
 }
 
 # `x`, a tensor of integers or bools. Another is an error.
@@ -244,7 +244,9 @@ def take_along_dim(x, indices, axis=-1) {
 def take_along_joint(x, indices, axis) {
   k = axis_of(axis, rank(x))
   places = expand_beside(of_rank(whole_numbers(indices), rank(x), rank(x)), x, k)
-  return take_of_axis(expand_beside(x, indices, k), places, k)
+  z = expand_beside(x, indices, k)
+  is_good = is_same_shape(z.shape[:k] + z.shape[k + 1:], places.shape[:k] + places.shape[k + 1:])
+  return take_of_axis(z, places if is_good else error("`indices` and `x` must broadcast in all axes but axis {k}"), k)
 }
 
 # x with the extents of `y` in place of its extents of 1, in all axes but `axis`.
@@ -257,15 +259,13 @@ def expand_beside(x, y, axis) {
 
 # `take_along_dim` where `indices` has the extents of `x` in all other axes.
 def take_of_axis(x, indices, k) {
-  is_good = is_same_shape(x.shape[:k] + x.shape[k + 1:], indices.shape[:k] + indices.shape[k + 1:])
-  places = indices if is_good else error("`indices` and `x` must broadcast in all axes but axis {k}")
   n_rows = n_elements(x.shape[:k])
   n_columns = n_elements(x.shape[k + 1:])
   n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
   flat = reshape(reshape(x, [n_rows] + x.shape[k:]), [n_rows, dim(x, k), n_columns])
   place_type = i32 if most(n_elements(x.shape)) < 2147483647 else i64
   at_type = i64 if dtype(indices) == i64 || dtype(indices) == u32 else place_type
-  at = cast(reshape(places, [n_rows, n_taken, n_columns]), at_type)
+  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), at_type)
   k_place = cast(minimum(maximum(at, 0), extent(x, k, at_type) - 1), place_type)
   row = iota(at.shape, axis=0, dtype=place_type) * extent(x, k, place_type) + k_place
   place = row * extent(flat, 2, place_type) + iota(at.shape, axis=2, dtype=place_type)

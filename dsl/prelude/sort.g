@@ -4,7 +4,7 @@
 # keep their order; NaN is the largest.
 def sort(x, axis=-1, descending=false) {
   order = argsort(x, axis=axis, descending=descending)
-  return take_along_dim(x, order, axis=axis), order
+  return take_of_axis(x, order, axis_of(axis, rank(x))), order
 }
 
 # The `k` largest elements of the axis, or the smallest, in order, and their indices (i32). Of equal
@@ -17,7 +17,7 @@ def topk(x, k, axis=-1, largest=true) {
             else none)
   order = argsort(x, axis=a, descending=largest) if picked == none else picked
   at = slice(order, begin=[0] * rank(x), shape=x.shape[:a] + [k] + x.shape[a + 1:])
-  return take_along_dim(x, at, axis=a), at
+  return take_of_axis(x, at, a), at
 }
 
 # The indices of the `k` largest floats of the axis: of the largest, of the largest of the others, and so on. What was
