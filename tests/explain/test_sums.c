@@ -138,8 +138,12 @@ static void check_json(const Priced *p, const json_t *root) {
          * no vectors, so such an edge by itself may lose; the plan as a whole decides. */
         bool searches = strncmp(op_at(edge, "to"), "sorted_segment", 14) == 0;
         bool sorts = strcmp(op_at(edge, "from"), "argsort") == 0;
+        /* A reshape may join axes between which a transpose by itself goes in tiles. */
+        bool joins = strcmp(op_at(edge, "from"), "transpose") == 0 &&
+                     strcmp(op_at(edge, "to"), "reshape") == 0;
+        double excess = joins ? 0.2 : 1e-4;
         if (json_is_number(json_object_get(edge, "fused_us")) && !searches && !sorts)
-            cr_expect_leq(member(edge, "fused_us"), apart * (1 + 1e-4) + first_us,
+            cr_expect_leq(member(edge, "fused_us"), apart * (1 + excess) + first_us,
                           "%s for %s: edge %zu", WHERE(p), i);
         /* What an init step makes is in no total of a run. */
         cr_expect_leq(member(edge, "saved_bytes"),
