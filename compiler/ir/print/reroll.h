@@ -45,8 +45,8 @@ typedef struct Rolled {
     Str index;
     uint32_t step; /* whose nodes are printed */
     VecU32 nodes;  /* of that step, but for those of statements before the loop */
-    Ref **args;    /* per node of `nodes`: those of its statement in the step; while the step is
-                    * printed, those that it has around the loop */
+    Ref **args;    /* per node of `nodes`: the arguments of its statement inside the loop; while the
+                    * step is printed, the node's arguments outside of the loop are kept here */
     const char **texts; /* the same of texts */
     Vec(RolledCarry) carries;
     Vec(RolledList) lists;
