@@ -3,12 +3,13 @@
 # to exit: the median of 20 runs (of 9 for objects), in milliseconds.
 # compile_time.sh TIME_RUNS FUSEC SOURCE...
 #
-# The limits of PTX are the goals: 50 ms, 100 with a matmul, and 500 for a network that would take
-# more than 150 launches without fusion. Objects are LLVM's work, which grows with the functions
-# (variants of kernels): 100 ms, the goal, and for more than two functions 50 ms and 20 for each. The
-# limits are for a machine that does nothing else. An example over its limit is measured up to four
-# times more. If other programs still took the processors away more often than every 25 ms, nothing
-# can be said of the limit, and the example counts as skipped.
+# The goals of PTX: 50 ms, 100 with a matmul, and 500 for a network that would take more than 150
+# launches without fusion. Objects are LLVM's work, which grows with the functions (variants of
+# kernels): 100 ms, and for more than two functions 50 ms and 20 for each. The goals are for a machine
+# that does nothing else. An example over its goal is measured up to four times more. Machines, and
+# the neighbours of a virtual one, differ by up to half: an example fails beyond 1.5 of its goal, and
+# between them it counts as skipped, since nothing was shown. So it does beyond, if other programs
+# took the processors away more often than every 25 ms.
 set -u
 limit_ms=50 matmul_limit_ms=100 network_limit_ms=500 network_launches=150 object_limit_ms=100
 time_runs=$1 fusec=$2
@@ -29,7 +30,7 @@ ms() { # ms MICROSECONDS
     echo "$(($1 / 1000)).$(($1 / 100 % 10)) ms"
 }
 
-check() { # check SOURCE TARGET LIMIT_MS
+check() { # check SOURCE TARGET GOAL_MS
     tries=1
     while :; do
         if ! measure "$1" "$2"; then
@@ -47,8 +48,11 @@ check() { # check SOURCE TARGET LIMIT_MS
     elif [ $((switches * 25000)) -gt "$wall" ]; then
         echo "$1 for $2: $(ms "$wall") on a busy machine, $(ms "$cpu") of its processors"
         skipped=$((skipped + 1))
+    elif [ $((wall * 2)) -le $(($3 * 3000)) ]; then
+        echo "$1 for $2: $(ms "$wall"), over the goal of $3 ms"
+        skipped=$((skipped + 1))
     else
-        echo "$1 for $2: $(ms "$wall"), more than $3 ms"
+        echo "$1 for $2: $(ms "$wall"), more than $(($3 * 3 / 2)) ms"
         failed=$((failed + 1))
     fi
 }

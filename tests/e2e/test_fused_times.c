@@ -4,15 +4,25 @@
 #include "lib/pair.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
+#include <time.h>
 
-enum { N_ROUNDS = 9, N_TRIES = 3 };
+enum { N_ROUNDS = 9, N_TRIES = 10, PAUSE_MS = 50 };
 /* Beyond them a fused run is too slow: a factor of the unfused time, and microseconds. */
 static const double most_factor = 1.3, most_us = 3;
 
-static bool is_slower(Pair *pair, PairTimes *t, Text *report) {
+/* Whether the fused run is too slow in all tries. What else the machine does only adds, and may
+ * last longer than a try: the least of all tries counts, with pauses between them. */
+static bool is_slower(Pair *pair, PairTimes *least, Text *report) {
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    *least = (PairTimes){INFINITY, INFINITY};
     for (int i = 0; i < N_TRIES; i++) {
-        cr_assert(pair_time(pair, N_ROUNDS, t, report), "%s", text_str(report));
-        if (t->fused_us <= t->unfused_us * most_factor + most_us) return false;
+        PairTimes t;
+        if (i > 0) nanosleep(&pause, NULL);
+        cr_assert(pair_time(pair, N_ROUNDS, &t, report), "%s", text_str(report));
+        least->fused_us = fmin(least->fused_us, t.fused_us);
+        least->unfused_us = fmin(least->unfused_us, t.unfused_us);
+        if (least->fused_us <= least->unfused_us * most_factor + most_us) return false;
     }
     return true;
 }
