@@ -1,6 +1,7 @@
 /* The key of a plan is everything that the cost model reads, as words. See price_memo.h. */
 #include "cost/price_memo.h"
 #include "plan/launch.h"
+#include "plan/words.h"
 
 #include "base/hashids.h"
 
@@ -28,61 +29,28 @@ PriceMemo *price_memo_new(Arena *arena) {
 }
 
 typedef struct Writer {
-    Arena *arena, *scratch;
+    Words words;
+    Arena *scratch;
     const Plan *plan;
-    const Kernel *kernel;
-    VecU32 *key;
     VecU32 buffers; /* of the plan, in the order of their first use */
 } Writer;
 
 static void put(Writer *w, uint32_t word) {
-    vec_push(w->arena, w->key, word);
+    words_put(&w->words, word);
 }
 
 static void put_long(Writer *w, uint64_t word) {
-    put(w, (uint32_t)word);
-    put(w, (uint32_t)(word >> 32));
-}
-
-static void put_double(Writer *w, double number) {
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    put_long(w, bits);
-}
-
-static void write_predicate(Writer *w, const Predicate *predicate) {
-    put(w, predicate->n);
-    for (uint32_t i = 0; i < predicate->n; i++) {
-        const PredicateTerm *term = &predicate->terms[i];
-        put(w, term->kind);
-        put(w, term->dim);
-        switch (term->kind) {
-        case TERM_LEVEL:
-            put_long(w, (uintptr_t)term->level);
-            break;
-        case TERM_MULTIPLE:
-            put_long(w, (uint64_t)term->of);
-            break;
-        case TERM_ALIGNED:
-            put_long(w, (uint64_t)term->of);
-            put_long(w, term->args);
-            break;
-        case TERM_RANGE:
-            put_long(w, (uint64_t)term->least);
-            put_long(w, (uint64_t)term->most);
-            break;
-        }
-    }
+    words_put_long(&w->words, word);
 }
 
 static void write_choice(Writer *w, const Choice *choice) {
     put(w, choice != NULL);
     if (!choice) return;
     for (uint32_t v = 0; v < N_VERSIONS; v++) put(w, choice->factors[v]);
-    write_predicate(w, &choice->condition.when);
+    words_put_predicate(&w->words, &choice->condition.when);
     put(w, choice->condition.n_unless);
     for (uint32_t i = 0; i < choice->condition.n_unless; i++)
-        write_predicate(w, &choice->condition.unless[i]);
+        words_put_predicate(&w->words, &choice->condition.unless[i]);
 }
 
 static void write_buffer(Writer *w, uint32_t buffer) {
@@ -104,81 +72,39 @@ static void write_buffer(Writer *w, uint32_t buffer) {
     for (uint32_t k = 0; k < own->shape.rank; k++) put(w, own->shape.dims[k]);
 }
 
-static void write_index(Writer *w, IndexId id) {
-    const IndexTab *tab = scalartab_indices(w->kernel->scalars);
-    IndexExpr expr = index_expr(tab, id);
-    put(w, expr.offset);
-    put(w, expr.n_terms);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        put(w, expr.terms[i].coefficient);
-        put(w, atom.kind);
-        put(w, atom.kind == ATOM_VALUE ? atom.value : atom.axis);
-        put(w, atom.divisor);
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) write_index(w, atom.operand);
-    }
-}
-
-static void write_guard(Writer *w, GuardId id) {
-    for (GuardId g = id; g; g = guard_get(w->kernel->scalars, g).next) {
-        Guard guard = guard_get(w->kernel->scalars, g);
-        put(w, 1);
-        put(w, guard.lo);
-        put(w, guard.hi);
-        write_index(w, guard.index);
-    }
-    put(w, 0);
-}
-
+/* The fields besides those of Words that prices read. */
 static void write_scalars(Writer *w) {
-    const ScalarTab *scalars = w->kernel->scalars;
+    const ScalarTab *scalars = w->words.kernel->scalars;
     put(w, scalar_count(scalars));
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
-        put(w, (uint32_t)s->kind | (uint32_t)s->dtype << 8 | (uint32_t)s->is_loose << 16);
-        put(w, s->prim);
-        for (uint32_t i = 0; i < 3; i++) put(w, s->args[i]);
-        put_double(w, s->number);
-        put_long(w, (uint64_t)s->whole);
-        put(w, s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0);
-        put(w, s->slot);
+        words_put_scalar(&w->words, s);
+        put(w, s->is_loose);
         put(w, s->axes);
         put(w, s->moved_by);
-        put(w, s->index != 0);
-        if (s->index) write_index(w, s->index);
-        write_guard(w, s->guard);
     }
 }
 
-static void write_stores(Writer *w, const Store *stores, uint32_t n) {
-    put(w, n);
+static void write_places(Writer *w, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        put(w, kernel_find_arg(w->kernel, stores[i].buffer));
-        put(w, stores[i].value);
         put(w, stores[i].begin);
         put(w, stores[i].piece);
         put(w, stores[i].is_scratch);
-        write_index(w, stores[i].address);
-        write_guard(w, stores[i].guard);
     }
 }
 
+static void write_stages(Writer *w) {
+    const Kernel *kernel = w->words.kernel;
+    words_put_stages(&w->words);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        write_places(w, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
+    write_places(w, kernel->row_stores.data, kernel->row_stores.n);
+}
+
 static void write_reduces(Writer *w) {
-    put(w, w->kernel->reduces.n);
-    for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
-        const Reduce *r = &w->kernel->reduces.data[i];
-        put(w, r->combine);
-        put(w, r->power);
-        put(w, r->is_arg);
-        put(w, r->acc);
-        put_double(w, r->identity);
-        put(w, r->value);
-        put(w, r->rhs);
-        put(w, r->precision);
-        put(w, r->arg_index);
-        put(w, r->divisor);
-        put(w, r->result);
-    }
+    const Kernel *kernel = w->words.kernel;
+    words_put_reduces(&w->words);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) put(w, kernel->reduces.data[i].precision);
 }
 
 static void write_price(Writer *w, const Price *price) {
@@ -198,17 +124,9 @@ static void write_price(Writer *w, const Price *price) {
 static void write_maps(Writer *w, const Variant *v) {
     put(w, v->n_maps);
     for (uint32_t i = 0; i < v->n_maps; i++) {
-        const TensorMap *map = &v->maps[i];
-        put(w, map->arg);
-        put(w, map->swizzle_bytes);
-        put(w, map->is_tf32);
-        put(w, map->offset);
-        put(w, map->rank);
-        for (uint32_t k = 0; k < map->rank; k++) {
-            put(w, map->axes[k].axis);
-            put(w, map->axes[k].stride);
-            put(w, map->axes[k].box);
-        }
+        words_put_map(&w->words, &v->maps[i]);
+        put(w, v->maps[i].is_tf32);
+        put(w, v->maps[i].offset);
     }
 }
 
@@ -221,43 +139,22 @@ static void write_variant(Writer *w, const Variant *v) {
     put(w, v->shared_bytes);
     put(w, v->kept_shared_bytes);
     write_maps(w, v);
-    write_predicate(w, &v->predicate);
+    words_put_predicate(&w->words, &v->predicate);
     write_price(w, &v->price);
-    put(w, v->row_cache.n);
-    for (uint32_t i = 0; i < v->row_cache.n; i++) {
-        put(w, v->row_cache.data[i].value);
-        put(w, v->row_cache.data[i].stage);
-        put(w, v->row_cache.data[i].slot);
-    }
+    words_put_row_cache(&w->words, v);
 }
 
 static void write_kernel(Writer *w, const Kernel *kernel) {
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    w->kernel = kernel;
+    w->words.kernel = kernel;
     put(w, kernel->is_init);
-    put(w, kernel->form);
-    put(w, kernel->n_parallel);
-    put(w, kernel->first_reduced);
-    put(w, kernel->n_reduced);
-    put(w, kernel->segment_axis);
-    put(w, kernel->panel_columns);
     write_choice(w, kernel->choice);
     put(w, kernel->version);
-    put_long(w, kernel->symbols);
-    put(w, index_n_axes(tab));
-    for (uint32_t k = 0; k < index_n_axes(tab); k++) put(w, index_axis_extent(tab, k));
+    words_put_axes(&w->words, scalartab_indices(kernel->scalars));
     put(w, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) write_buffer(w, kernel->args.data[i]);
     write_scalars(w);
     write_reduces(w);
-    put(w, kernel->stages.n);
-    for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        const Stage *stage = &kernel->stages.data[i];
-        put(w, stage->reduces.n);
-        for (uint32_t r = 0; r < stage->reduces.n; r++) put(w, stage->reduces.data[r]);
-        write_stores(w, stage->stores.data, stage->stores.n);
-    }
-    write_stores(w, kernel->row_stores.data, kernel->row_stores.n);
+    write_stages(w);
     put(w, kernel->n_variants);
     for (uint32_t v = 0; v < kernel->n_variants; v++) write_variant(w, &kernel->variants[v]);
 }
@@ -300,7 +197,7 @@ static void write_codes(Writer *w) {
 
 /* Writes the plan's key. False: its prices depend on more. */
 static bool write_plan(PriceMemo *memo, Arena *arena, const Plan *plan) {
-    Writer w = {.arena = memo->arena, .scratch = arena, .plan = plan, .key = &memo->key};
+    Writer w = {.words = {.arena = memo->arena, .key = &memo->key}, .scratch = arena, .plan = plan};
     ArenaMark mark = arena_mark(arena);
     memo->key.n = 0;
     bool may = true;

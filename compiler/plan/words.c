@@ -1,0 +1,160 @@
+/* The lists of a kernel, field by field. See words.h. */
+#include "plan/words.h"
+
+#include <string.h>
+
+void words_put_long(Words *w, uint64_t word) {
+    words_put(w, (uint32_t)word);
+    words_put(w, (uint32_t)(word >> 32));
+}
+
+void words_put_double(Words *w, double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    words_put_long(w, bits);
+}
+
+void words_put_text(Words *w, const char *text, size_t n_bytes) {
+    words_put(w, (uint32_t)n_bytes);
+    for (size_t i = 0; i < n_bytes; i++) words_put(w, (unsigned char)text[i]);
+}
+
+void words_put_index(Words *w, IndexId id) {
+    const IndexTab *tab = scalartab_indices(w->kernel->scalars);
+    IndexExpr expr = index_expr(tab, id);
+    words_put(w, expr.offset);
+    words_put(w, expr.n_terms);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        words_put(w, expr.terms[i].coefficient);
+        words_put(w, atom.kind);
+        if (atom.kind == ATOM_VALUE)
+            words_put_scalar_id(w, atom.value);
+        else
+            words_put(w, atom.axis);
+        words_put(w, atom.divisor);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) words_put_index(w, atom.operand);
+    }
+}
+
+void words_put_guard(Words *w, GuardId id) {
+    for (GuardId g = id; g; g = guard_get(w->kernel->scalars, g).next) {
+        Guard guard = guard_get(w->kernel->scalars, g);
+        words_put(w, 1);
+        words_put(w, guard.lo);
+        words_put(w, guard.hi);
+        words_put_index(w, guard.index);
+    }
+    words_put(w, 0);
+}
+
+void words_put_scalar(Words *w, const Scalar *s) {
+    words_put(w, (uint32_t)s->kind | (uint32_t)s->dtype << 8);
+    words_put(w, s->prim);
+    for (uint32_t i = 0; i < 3; i++) words_put_scalar_id(w, s->args[i]);
+    words_put_double(w, s->number);
+    words_put_long(w, (uint64_t)s->whole);
+    words_put(w, s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0);
+    words_put(w, s->slot);
+    words_put(w, s->index != 0);
+    if (s->index) words_put_index(w, s->index);
+    words_put_guard(w, s->guard);
+}
+
+void words_put_stores(Words *w, const Store *stores, uint32_t n) {
+    words_put(w, n);
+    for (uint32_t i = 0; i < n; i++) {
+        words_put(w, kernel_find_arg(w->kernel, stores[i].buffer));
+        words_put_scalar_id(w, stores[i].value);
+        words_put_index(w, stores[i].address);
+        words_put_guard(w, stores[i].guard);
+    }
+}
+
+void words_put_reduces(Words *w) {
+    words_put(w, w->kernel->reduces.n);
+    for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
+        const Reduce *r = &w->kernel->reduces.data[i];
+        words_put(w, r->combine);
+        words_put(w, r->power);
+        words_put(w, r->is_arg);
+        words_put(w, r->acc);
+        words_put_double(w, r->identity);
+        words_put_scalar_id(w, r->value);
+        words_put_scalar_id(w, r->rhs);
+        words_put_scalar_id(w, r->arg_index);
+        words_put(w, r->divisor);
+        words_put(w, r->result);
+    }
+}
+
+void words_put_stages(Words *w) {
+    const Kernel *kernel = w->kernel;
+    words_put(w, kernel->stages.n);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        words_put(w, stage->reduces.n);
+        for (uint32_t r = 0; r < stage->reduces.n; r++) words_put(w, stage->reduces.data[r]);
+        words_put_stores(w, stage->stores.data, stage->stores.n);
+    }
+    words_put_stores(w, kernel->row_stores.data, kernel->row_stores.n);
+}
+
+void words_put_axes(Words *w, const IndexTab *indices) {
+    const Kernel *kernel = w->kernel;
+    words_put(w, kernel->form);
+    words_put(w, kernel->n_parallel);
+    words_put(w, kernel->first_reduced);
+    words_put(w, kernel->n_reduced);
+    words_put(w, kernel->segment_axis);
+    words_put(w, kernel->panel_columns);
+    words_put_long(w, kernel->symbols);
+    words_put(w, index_n_axes(indices));
+    for (uint32_t k = 0; k < index_n_axes(indices); k++)
+        words_put(w, index_axis_extent(indices, k));
+}
+
+void words_put_predicate(Words *w, const Predicate *predicate) {
+    words_put(w, predicate->n);
+    for (uint32_t i = 0; i < predicate->n; i++) {
+        const PredicateTerm *term = &predicate->terms[i];
+        words_put(w, term->kind);
+        words_put(w, term->dim);
+        switch (term->kind) {
+        case TERM_ALIGNED:
+            words_put_long(w, (uint64_t)term->of);
+            words_put_long(w, term->args);
+            break;
+        case TERM_LEVEL:
+            words_put_text(w, term->level, strlen(term->level));
+            break;
+        case TERM_MULTIPLE:
+            words_put_long(w, (uint64_t)term->of);
+            break;
+        case TERM_RANGE:
+            words_put_long(w, (uint64_t)term->least);
+            words_put_long(w, (uint64_t)term->most);
+            break;
+        }
+    }
+}
+
+void words_put_map(Words *w, const TensorMap *map) {
+    words_put(w, map->arg);
+    words_put(w, map->swizzle_bytes);
+    words_put(w, map->rank);
+    for (uint32_t k = 0; k < map->rank; k++) {
+        words_put(w, map->axes[k].axis);
+        words_put(w, map->axes[k].stride);
+        words_put(w, map->axes[k].box);
+    }
+}
+
+void words_put_row_cache(Words *w, const Variant *variant) {
+    words_put(w, variant->row_cache.n);
+    for (uint32_t i = 0; i < variant->row_cache.n; i++) {
+        words_put_scalar_id(w, variant->row_cache.data[i].value);
+        words_put(w, variant->row_cache.data[i].stage);
+        words_put(w, variant->row_cache.data[i].slot);
+    }
+}
