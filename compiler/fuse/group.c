@@ -9,15 +9,11 @@
 
 #include <string.h>
 
-static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
-    return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
-}
-
 /* The `kernel` block of the value that the root stores. */
 static uint32_t fixed_root(const Grouper *p, const Root *root) {
     bool is_output = root->output != OUTPUT_NONE;
     uint32_t copied_by = is_output ? p->graph->outputs.data[root->output].copied_by : 0;
-    return copied_by ? copied_by : fixed_kernel(p->graph, root->node);
+    return copied_by ? copied_by : group_fixed_block(p->graph, root->node);
 }
 
 bool group_is_single(const Grouper *p, NodeId id) {
@@ -315,7 +311,7 @@ static uint32_t open_group(Grouper *p, const Root *root) {
     if (root->is_reduction) p->g->group_of[root->node] = index;
     InlineFailure failure;
     if (!try_group(p, &group, index, &failure))
-        note_failure(p, failure, fixed_kernel(p->graph, root->node) ? NODE_NONE : root->node);
+        note_failure(p, failure, group_fixed_block(p->graph, root->node) ? NODE_NONE : root->node);
     p->g->group_of[root->node] = made_by;
     vec_push(p->arena, &p->g->groups, group);
     return index;
@@ -325,7 +321,7 @@ static uint32_t open_group(Grouper *p, const Root *root) {
 static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed) {
     InlineFailure failure;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (fixed_kernel(p->graph, id) != fixed || !graph_is_reduction(p->graph, id)) continue;
+        if (group_fixed_block(p->graph, id) != fixed || !graph_is_reduction(p->graph, id)) continue;
         if (graph_is_matmul(p->graph, id)) return;
         Group moved = group_copy(p->arena, group);
         moved.domain = root_domain(p, &(Root){.node = id, .is_reduction = true});
@@ -494,18 +490,6 @@ static bool is_own_kernel(const Grouper *p, NodeId id) {
     return p->off && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
-/* Whether a value of a `kernel` block is used outside the block, except as a piece of a concat that
- * the block stores. */
-static bool leaves_fixed(const Grouper *p, NodeId id) {
-    uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, id);
-    for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
-        NodeId user = p->users[id].data[i];
-        if (!node_has(p->flags, user, GROUPING_IN_PLACE) && fixed_kernel(p->graph, user) != fixed)
-            return true;
-    }
-    return false;
-}
-
 /* Stores the value in the kernel that computes the reduction below it, or nowhere. */
 static void sink_epilogue(Grouper *p, NodeId id) {
     Root root = {.node = id, .output = OUTPUT_NONE};
@@ -554,7 +538,7 @@ static void run_round(Grouper *p) {
             bool is_later = !p->off && graph->outputs.data[o].copied_by;
             if (!node_has(p->flags, id, GROUPING_IN_PLACE) && !is_later) root_node(p, id, o);
         }
-        bool is_fixed = leaves_fixed(p, id);
+        bool is_fixed = group_leaves_block(p, id);
         bool is_apart =
             group_is_single(p, id) || (feeds_single(p, id) && !graph_is_literal(graph, id));
         if (is_output) {

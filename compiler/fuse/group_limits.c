@@ -9,7 +9,8 @@
 /* Whether inlining stops at the node in any case. */
 static bool is_leaf(const Grouper *p, NodeId id) {
     return graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id) ||
-           node_has(p->flags, id, GROUPING_WANTED) || graph_is_reduction(p->graph, id);
+           node_has(p->flags, id, GROUPING_WANTED) || graph_is_reduction(p->graph, id) ||
+           group_leaves_block(p, id);
 }
 
 /* Sequences of dependent ops. */

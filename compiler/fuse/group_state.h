@@ -87,6 +87,14 @@ bool group_folds(const Grouper *p, NodeId id);
 /* Whether the node must be a kernel by itself, with its arguments in memory. */
 bool group_is_single(const Grouper *p, NodeId id);
 
+/* The `kernel` block of a node that a run computes; 0 if it is in none. */
+static inline uint32_t group_fixed_block(const Graph *graph, NodeId id) {
+    return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
+}
+/* Whether a value of a `kernel` block is used outside the block, except as a piece of a concat that
+ * the block stores. */
+bool group_leaves_block(const Grouper *p, NodeId id);
+
 /* Flags the values that groups of the round load (GROUPING_LOADED). */
 void group_flag_loaded(const Grouper *p);
 /* Flags the values that GEMMs read (GROUPING_FEEDS_GEMM), and the values that are computed from

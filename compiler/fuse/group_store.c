@@ -57,6 +57,17 @@ static bool must_fuse(const Grouper *p, NodeId id) {
            must_has_readers(p->graph, p->users, id);
 }
 
+bool group_leaves_block(const Grouper *p, NodeId id) {
+    uint32_t fixed = p->off ? 0 : group_fixed_block(p->graph, id);
+    for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!node_has(p->flags, user, GROUPING_IN_PLACE) &&
+            group_fixed_block(p->graph, user) != fixed)
+            return true;
+    }
+    return false;
+}
+
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
     bool is_choice = reason == REASON_COSTLY || reason == REASON_OPERAND ||
                      reason == REASON_SLOWER || reason == REASON_SPILLS;
