@@ -215,17 +215,6 @@ static bool run_steps(Sema *sema, Loop *loop, int64_t begin, int64_t end) {
 
 /* Loops that are repeated at run time. */
 
-/* The carried values while the step is expanded. Lists are flat here: a value that is a list of
- * tensors is carried item by item. */
-typedef struct Repeated {
-    Vec(NodeId) carries, next;
-} Repeated;
-
-static void carry(Sema *sema, Repeated *r, NodeId carried, NodeId next) {
-    vec_push(sema->arena, &r->carries, carried);
-    vec_push(sema->arena, &r->next, next);
-}
-
 /* Makes a `loop_carry` of each value that the first step receives. */
 static bool carry_first(Sema *sema, Loop *loop) {
     const AstLoop *ast = loop->ast->loop;
@@ -243,62 +232,17 @@ static bool carry_first(Sema *sema, Loop *loop) {
 static NodeId counter(Sema *sema, const Loop *loop, DimId first) {
     bool is_long =
         dim_hi(sema->dims, loop->begin) >= INT32_MAX || dim_hi(sema->dims, loop->end) >= INT32_MAX;
-    Dtype dtype = is_long ? DT_I64 : DT_I32;
-    return build_loop_carry(sema->builder, build_dim_value(sema->builder, first, dtype));
-}
-
-static NodeId counted(Sema *sema, NodeId carried, int64_t step) {
-    const Operand operands[] = {operand_tensor(carried), operand_int(dim_const(sema->dims, step))};
-    return build_eltwise(sema->builder, OP_ADD, 2, operands);
-}
-
-/* The elements of the axis for the steps: an update needs one, also where there may be no step. */
-static DimId n_collected(const Sema *sema, const Loop *loop) {
-    bool has_steps = dim_lo(sema->dims, loop->count) > 0;
-    return has_steps ? loop->count : dim_add(sema->dims, loop->count, dim_const(sema->dims, 1));
-}
-
-/* A tensor of all steps' values, as a carried value: zeros before the first step, and after a step
- * its value as element `at`. value: [d0, ..] -> [steps, d0, ..] */
-static void collect(Sema *sema, Repeated *r, const Loop *loop, NodeId at, NodeId value) {
-    Builder *b = sema->builder;
-    const Node node = *graph_node(b->graph, value);
-    const DimId one = dim_const(sema->dims, 1);
-    const Operand zero = operand_int(dim_const(sema->dims, 0)), no = operand_bool(false);
-    DimId dims[MAX_RANK + 1] = {n_collected(sema, loop)};
-    NodeId starts[MAX_RANK + 1] = {build_reshape(b, at, (DimList){1, &one})};
-    const DimList shape = {node.shape.rank + 1, dims};
-    NodeId first = build_const(b, &zero, graph_node(b->graph, at)->dtype);
-    NodeId origin = build_reshape(b, first, (DimList){1, &one});
-    for (uint32_t k = 0; k < node.shape.rank; k++) {
-        dims[k + 1] = node.shape.dims[k];
-        starts[k + 1] = origin;
-    }
-    NodeId empty = build_const(b, dtype_is_bool(node.dtype) ? &no : &zero, node.dtype);
-    NodeId all = build_loop_carry(b, build_expand(b, empty, shape));
-    dims[0] = one;
-    NodeId part = build_reshape(b, value, shape);
-    NodeId place = shape.n > 1 ? build_concat(b, shape.n, starts, 0) : starts[0];
-    carry(sema, r, all, build_update(b, OP_DYNAMIC_UPDATE_SLICE, all, part, place));
-}
-
-/* The elements of the steps. x: [at least n_steps, ..] -> [n_steps, ..] */
-static NodeId steps_of(Builder *b, NodeId x, DimId n_steps) {
-    if (x == NODE_NONE) return x;
-    Slicing slicing = build_slicing(b, x);
-    bool ok = build_slice_range(b, &slicing, 0, dim_const(b->dims, 0), n_steps, 1);
-    return ok ? build_slicing_finish(b, &slicing) : NODE_NONE;
+    return build_repeat_counter(sema->builder, first, is_long ? DT_I64 : DT_I32);
 }
 
 /* The values of the loop: carried, then collected. */
-static Value results(Sema *sema, const Loop *loop, const Repeated *r) {
+static Value results(Sema *sema, const Loop *loop, const Repeat *r) {
     uint32_t n = loop->n_carried + loop->n_collected;
     Value *values = arena_array(sema->arena, Value, n + 1);
     Builder *b = sema_at(sema, loop->ast->span);
     for (uint32_t i = 0; i < n; i++) {
         NodeId result =
-            build_loop_result(b, r->carries.n, r->carries.data, r->next.data, loop->count, i);
-        if (i >= loop->n_carried) result = steps_of(b, result, loop->count);
+            i < loop->n_carried ? build_repeat_result(b, r, i) : build_repeat_collected(b, r, i);
         if (result == NODE_NONE) return sema_report(sema, loop->ast->span, NULL);
         values[i] = value_tensor(result, loop->ast->span);
     }
@@ -310,14 +254,15 @@ static Value results(Sema *sema, const Loop *loop, const Repeated *r) {
 
 /* What the step returned: next carried values, and values to collect. */
 static Value take_repeated(Sema *sema, Loop *loop, const Value *result, NodeId index, bool uses) {
-    Repeated r = {0};
+    Builder *b = sema->builder;
+    Repeat r = {.count = loop->count};
     Value *firsts = arena_copy(sema->arena, loop->carried, loop->n_carried * sizeof *firsts);
     if (!take_result(sema, loop, result)) return value_poison();
     for (uint32_t i = 0; i < loop->n_carried; i++) {
         NodeId next;
         if (!sema_want_tensor(sema, &loop->carried[i], "a carried value", &next))
             return value_poison();
-        carry(sema, &r, firsts[i].node, next);
+        build_repeat_carry(b, &r, firsts[i].node, next);
     }
     bool begins_at_0 = dim_equals_const(sema->dims, loop->begin, 0) && loop->step == 1;
     NodeId at = begins_at_0 ? index : NODE_NONE;
@@ -326,11 +271,11 @@ static Value take_repeated(Sema *sema, Loop *loop, const Value *result, NodeId i
         NodeId value;
         if (!sema_want_tensor(sema, &loop->collected.data[i], "a collected value", &value))
             return value_poison();
-        collect(sema, &r, loop, at, value);
+        build_repeat_collect(b, &r, at, value);
     }
     bool counts = begins_at_0 && loop->n_collected;
-    if (uses || counts) carry(sema, &r, index, counted(sema, index, loop->step));
-    if (!begins_at_0 && loop->n_collected) carry(sema, &r, at, counted(sema, at, 1));
+    if (uses || counts) build_repeat_count(b, &r, index, loop->step);
+    if (!begins_at_0 && loop->n_collected) build_repeat_count(b, &r, at, 1);
     return results(sema, loop, &r);
 }
 

@@ -276,6 +276,24 @@ bool build_check_loop_count(Builder *b, DimId count);
  * the place of carries[i]. All results of a loop are made with the same lists. */
 NodeId build_loop_result(Builder *b, uint32_t n, const NodeId *carries, const NodeId *next,
                          DimId count, uint32_t at);
+/* What a loop that is repeated at run time carries, in the order of its results. A loop that counts
+ * its steps carries the number of the step. One that collects a value of each step carries a tensor
+ * of all steps, of which a step updates its own element. */
+typedef struct Repeat {
+    DimId count; /* of the steps */
+    Vec(NodeId) carries, next;
+} Repeat;
+/* Adds a carry, and the value that a step puts in its place. */
+void build_repeat_carry(Builder *b, Repeat *r, NodeId carry, NodeId next);
+/* A scalar carry, i32 or i64, that is `first` in the first step; and adds it, growing by `step`. */
+NodeId build_repeat_counter(Builder *b, DimId first, Dtype dtype);
+void build_repeat_count(Builder *b, Repeat *r, NodeId counter, int64_t step);
+/* Collects the value of a step, as element `at` of all, i32 or i64: a scalar from 0 to count - 1.
+ */
+void build_repeat_collect(Builder *b, Repeat *r, NodeId at, NodeId value);
+/* Carried value i after all steps; or what was collected as it: [count, ..]. */
+NodeId build_repeat_result(Builder *b, const Repeat *r, uint32_t i);
+NodeId build_repeat_collected(Builder *b, const Repeat *r, uint32_t i);
 /* Notes the steps of a loop of a known number of steps, which is unrolled (ir/steps.h). Its index
  * is `begin` in the first step and grows by `by`. Ahead of each step, and after the last, comes a
  * call of build_loop_step with the tensors that the loop carries; `names` has a name for each. */

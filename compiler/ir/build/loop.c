@@ -57,6 +57,64 @@ NodeId build_loop_result(Builder *b, uint32_t n, const NodeId *carries, const No
     return build_checked_node(b, node);
 }
 
+void build_repeat_carry(Builder *b, Repeat *r, NodeId carry, NodeId next) {
+    vec_push(b->arena, &r->carries, carry);
+    vec_push(b->arena, &r->next, next);
+}
+
+NodeId build_repeat_counter(Builder *b, DimId first, Dtype dtype) {
+    return build_loop_carry(b, build_dim_value(b, first, dtype));
+}
+
+void build_repeat_count(Builder *b, Repeat *r, NodeId counter, int64_t step) {
+    const Operand operands[] = {operand_tensor(counter), operand_int(dim_const(b->dims, step))};
+    build_repeat_carry(b, r, counter, build_eltwise(b, OP_ADD, 2, operands));
+}
+
+/* The elements of the axis for the steps: an update needs one, also where there may be no step. */
+static DimId n_collected(const Builder *b, DimId count) {
+    bool has_steps = dim_lo(b->dims, count) > 0;
+    return has_steps ? count : dim_add(b->dims, count, dim_const(b->dims, 1));
+}
+
+/* A tensor of all steps' values is zeros before the first step. */
+void build_repeat_collect(Builder *b, Repeat *r, NodeId at, NodeId value) {
+    if (at == NODE_NONE || value == NODE_NONE) {
+        build_repeat_carry(b, r, NODE_NONE, NODE_NONE);
+        return;
+    }
+    const Node node = *graph_node(b->graph, value);
+    const DimId one = dim_const(b->dims, 1);
+    const Operand zero = operand_int(dim_const(b->dims, 0)), no = operand_bool(false);
+    DimId dims[MAX_RANK + 1] = {n_collected(b, r->count)};
+    NodeId starts[MAX_RANK + 1] = {build_reshape(b, at, (DimList){1, &one})};
+    const DimList shape = {node.shape.rank + 1, dims};
+    NodeId first = build_const(b, &zero, graph_node(b->graph, at)->dtype);
+    NodeId origin = build_reshape(b, first, (DimList){1, &one});
+    for (uint32_t k = 0; k < node.shape.rank; k++) {
+        dims[k + 1] = node.shape.dims[k];
+        starts[k + 1] = origin;
+    }
+    NodeId empty = build_const(b, dtype_is_bool(node.dtype) ? &no : &zero, node.dtype);
+    NodeId all = build_loop_carry(b, build_expand(b, empty, shape));
+    dims[0] = one;
+    NodeId part = build_reshape(b, value, shape);
+    NodeId place = shape.n > 1 ? build_concat(b, shape.n, starts, 0) : starts[0];
+    build_repeat_carry(b, r, all, build_update(b, OP_DYNAMIC_UPDATE_SLICE, all, part, place));
+}
+
+NodeId build_repeat_result(Builder *b, const Repeat *r, uint32_t i) {
+    return build_loop_result(b, r->carries.n, r->carries.data, r->next.data, r->count, i);
+}
+
+NodeId build_repeat_collected(Builder *b, const Repeat *r, uint32_t i) {
+    NodeId all = build_repeat_result(b, r, i);
+    if (all == NODE_NONE) return NODE_NONE;
+    Slicing slicing = build_slicing(b, all);
+    bool ok = build_slice_range(b, &slicing, 0, dim_const(b->dims, 0), r->count, 1);
+    return ok ? build_slicing_finish(b, &slicing) : NODE_NONE;
+}
+
 /* Element `dim`, which is at least 0, of an iota is the dim. */
 static NodeId counted_to(Builder *b, DimId dim, Dtype dtype) {
     DimId extent = dim_add(b->dims, dim, dim_const(b->dims, 1));
