@@ -1,6 +1,7 @@
 /* Dims: canonical forms against naive evaluation of random expressions over random symbol values.
  */
 #include "ir/dim/dim_sum.h"
+#include "ir/graph.h"
 #include "ir/predicate.h"
 #include "random/rng.h"
 
@@ -253,6 +254,23 @@ static int64_t read_sum(Reader *r) {
         value = subtracts ? value - other : value + other;
     }
     return value;
+}
+
+/* Halves and thirds that are rounded down and up, and what is left of them. */
+Test(dim, rounded_parts_are_no_more_than_the_whole) {
+    World w = world_new(1);
+    DimTab *tab = w.tab;
+    DimId b = dim_symbol(tab, 0), one = dim_const(tab, 1), two = dim_const(tab, 2);
+    DimId low = dim_div(tab, b, two), high = dim_ceil_div(tab, b, 2);
+    DimId both = dim_add(tab, low, high);
+    cr_expect(dim_prove_le(tab, both, b) && dim_prove_le(tab, b, both));
+    cr_expect(!dim_prove_le(tab, both, dim_sub(tab, b, one)));
+    DimId rest = dim_sub(tab, dim_round_up(tab, b, 3), b), half = dim_div(tab, rest, two);
+    cr_expect(dim_prove_le(tab, dim_sub(tab, rest, half), one));
+    cr_expect(dim_prove_le(tab, half, one));
+    cr_expect(!dim_prove_le(tab, rest, one));
+    cr_expect(!dim_prove_le(tab, half, dim_const(tab, 0)));
+    arena_free(w.arena);
 }
 
 Test(dim, printing_reads_back_to_the_value) {

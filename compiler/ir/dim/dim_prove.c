@@ -1,7 +1,8 @@
 /* Proofs about dims with floor divisions by constants: the difference is multiplied by the
- * divisors, then every d * floor(n / d) is replaced by a bound in n. Also proofs about polynomials
- * that the ranges of single terms do not give: each symbol is written as its least value plus a
- * nonnegative rest, and all coefficients are then at least 0. */
+ * divisors, then every d * floor(n / d) is replaced by a bound in n. An integer above -1 is at
+ * least 0. Also proofs about polynomials that the ranges of single terms do not give: each symbol
+ * is written as its least value plus a nonnegative rest, and all coefficients are then at least 0.
+ */
 #include "ir/graph.h"
 
 static const int64_t max_scale = 1 << 20;
@@ -17,6 +18,32 @@ static int64_t term_divisor(const DimTab *dims, const DimTerm *term, uint32_t *a
         return divisor;
     }
     return 0;
+}
+
+static bool has_division(const DimTab *dims, DimId dim) {
+    bool has = false;
+    for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        uint32_t at;
+        has = has || term_divisor(dims, &term, &at) != 0;
+    }
+    return has;
+}
+
+/* Whether the term's division is of a dim with divisions. */
+static bool is_nested(const DimTab *dims, const DimTerm *term) {
+    uint32_t at = 0;
+    return term_divisor(dims, term, &at) != 0 &&
+           has_division(dims, dim_atom(dims, term->atoms[at]).numerator);
+}
+
+static bool has_nested(const DimTab *dims, DimId dim) {
+    bool has = false;
+    for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        has = has || is_nested(dims, &term);
+    }
+    return has;
 }
 
 /* The dim of an atom. */
@@ -37,11 +64,12 @@ static DimId term_dim(DimTab *dims, DimTerm term, int64_t coefficient, uint32_t 
 /* The least number that makes every division's coefficient a multiple of its divisor. */
 static int64_t needed_scale(const DimTab *dims, DimId dim) {
     int64_t scale = 1;
+    bool outer = has_nested(dims, dim);
     for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
         DimTerm term = dim_term(dims, dim, i);
         uint32_t at;
         int64_t divisor = term_divisor(dims, &term, &at);
-        if (divisor < 1 || divisor > max_scale) continue;
+        if (divisor < 1 || divisor > max_scale || (outer && !is_nested(dims, &term))) continue;
         int64_t coefficient = term.coefficient < 0 ? -term.coefficient : term.coefficient;
         if (coefficient % divisor == 0) continue;
         for (int64_t factor = 2; factor <= divisor; factor++) {
@@ -74,17 +102,25 @@ static DimId relaxed_term(DimTab *dims, DimTerm term, bool exactly) {
     return dim_mul(dims, rest, numerator);
 }
 
-static DimId relaxed(DimTab *dims, DimId dim, bool exactly) {
-    dim = dim_mul_const(dims, dim, needed_scale(dims, dim));
+/* The dim times `scale`, without its divisions; or without those that others are inside of, since
+ * inner ones may then cancel out. */
+static DimId relaxed(DimTab *dims, DimId dim, int64_t scale, bool exactly) {
+    dim = dim_mul_const(dims, dim, scale);
     if (!dim) return DIM_NONE;
     DimId sum = dim_const(dims, dim_constant_part(dims, dim));
     uint32_t n = dim_n_terms(dims, dim);
-    for (uint32_t i = 0; i < n && sum; i++)
-        sum = dim_add(dims, sum, relaxed_term(dims, dim_term(dims, dim, i), exactly));
+    bool outer = has_nested(dims, dim);
+    for (uint32_t i = 0; i < n && sum; i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        bool is_kept = outer && !is_nested(dims, &term);
+        sum = dim_add(dims, sum,
+                      is_kept ? term_dim(dims, term, term.coefficient, UINT32_MAX)
+                              : relaxed_term(dims, term, exactly));
+    }
     return sum;
 }
 
-enum { MAX_ROUNDS = 4, MAX_TERMS = 16, MAX_ATOMS = 6 }; /* rounds for divisions inside divisions */
+enum { MAX_ROUNDS = 6, MAX_TERMS = 16, MAX_ATOMS = 6 }; /* rounds for divisions inside divisions */
 
 /* The term with each symbol s replaced by s + its least value. Returns DIM_NONE if the term has a
  * division, which could simplify together with other terms. */
@@ -119,9 +155,14 @@ static bool rises_from_zero(DimTab *dims, DimId dim) {
 bool dim_prove_le(DimTab *dims, DimId a, DimId b) {
     if (dim_always_le(dims, a, b)) return true;
     DimId difference = a && b ? dim_sub(dims, b, a) : DIM_NONE;
+    int64_t scale = 1; /* the difference is multiplied by it: above -scale means at least 0 */
     for (int i = 0; i < MAX_ROUNDS && difference; i++) {
-        if (dim_lo(dims, difference) >= 0 || rises_from_zero(dims, difference)) return true;
-        difference = relaxed(dims, difference, false);
+        DimId rounded = dim_add(dims, difference, dim_const(dims, scale - 1));
+        if (rounded && (dim_lo(dims, rounded) >= 0 || rises_from_zero(dims, rounded))) return true;
+        int64_t factor = needed_scale(dims, difference);
+        if (scale > max_scale / factor) return false;
+        scale *= factor;
+        difference = relaxed(dims, difference, factor, false);
     }
     return false;
 }
@@ -132,7 +173,7 @@ bool dim_prove_equal(DimTab *dims, DimId a, DimId b) {
     DimId difference = dim_sub(dims, a, b);
     for (int i = 0; i < MAX_ROUNDS && difference; i++) {
         if (dim_equals_const(dims, difference, 0)) return true;
-        difference = relaxed(dims, difference, true);
+        difference = relaxed(dims, difference, needed_scale(dims, difference), true);
     }
     return false;
 }
