@@ -99,6 +99,7 @@ bool onnx_fold_known(Call *c) {
     if (!can_evaluate(c)) return false;
     part.result = &result;
     memset(&part.names, 0, sizeof part.names);
+    memset(&part.keys, 0, sizeof part.keys);
     part.b = build_new(im->arena, im->b->dims, im->b->graph->source, im->b->graph->name);
     Graph *graph = graph_of(c, &part);
     if (!graph || !is_small(graph)) return false;

@@ -1,8 +1,7 @@
 /* The walk over a model's nodes. See import.h. */
 #include "onnx/call/import_state.h"
 
-/* The largest value of a dim that the model names but does not bound. */
-enum { DIM_HIGHEST = 1 << 16, MAX_INLINE_DEPTH = 32, MAX_CALLS = 1 << 20 };
+enum { MAX_INLINE_DEPTH = 32, MAX_CALLS = 1 << 20 };
 
 /* Nodes. */
 
@@ -16,6 +15,8 @@ static const OnnxFunction *find_function(const Import *im, const OnnxNode *node)
 }
 
 static bool fail_op(Call *c, bool is_other_opset) {
+    const char *why = onnx_why_refused(c->node->domain, c->node->op);
+    if (why) return onnx_fail(c, DIAG_UNKNOWN_OP, "the op is not supported: %s", why);
     if (is_other_opset)
         return onnx_fail(c, DIAG_UNKNOWN_OP,
                          "this version of the op is not supported; docs/ONNX.md lists the opsets");
@@ -71,6 +72,11 @@ static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
     if (++im->n_calls > MAX_CALLS) return onnx_fail(c, DIAG_LIMIT, "the model has too many nodes");
     const OnnxFunction *function = find_function(im, node);
     if (function) return onnx_inline_function(c, function);
+    if (c->opset > onnx_newest_opset(node->domain))
+        return onnx_fail(c, DIAG_UNKNOWN_OP,
+                         "the opset is newer than %lld, the newest that is known; convert the "
+                         "model to that one",
+                         (long long)onnx_newest_opset(node->domain));
     c->op = onnx_op_find(node->domain, node->op, c->opset, &is_other_opset);
     if (!c->op) return fail_op(c, is_other_opset);
     if (!check_inputs(c) || !check_held(c)) return false;
@@ -104,12 +110,13 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
                              c->node->inputs.data[i]);
         Value *inner = given ? onnx_scope_add(im, scope, function->inputs.data[i]) : NULL;
         if (given)
-            *inner = (Value){function->inputs.data[i],
-                             given->node,
-                             given->known,
-                             given->tensor,
-                             given,
-                             c->scope};
+            *inner = (Value){.name = function->inputs.data[i],
+                             .node = given->node,
+                             .known = given->known,
+                             .whole = given->whole,
+                             .tensor = given->tensor,
+                             .given = given,
+                             .given_scope = c->scope};
     }
     im->depth++;
     bool good = run_nodes(im, scope, function->nodes.data, function->nodes.n);
@@ -128,25 +135,6 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
 }
 
 /* The model's graph. */
-
-/* A dim by the model's name for it; one without a name belongs to its axis alone. */
-static DimId input_dim(Import *im, const OnnxDim *dim, const char *axis_name) {
-    bool is_named = dim->param && dim->param[0];
-    if (dim->value >= 0) return dim_const(im->b->dims, dim->value);
-    for (uint32_t i = 0; is_named && i < im->dims.n; i++)
-        if (im->dims.data[i].param == dim->param) return im->dims.data[i].dim;
-    Str name = onnx_unique_name(im, is_named ? dim->param : axis_name, "dim");
-    DimBound range = {name, 1, DIM_HIGHEST};
-    for (uint32_t i = 0; i < im->bounds.n; i++) {
-        const DimBound *bound = &im->bounds.data[i];
-        if (strcmp(bound->name, name) != 0) continue;
-        if (bound->least > range.least) range.least = bound->least;
-        if (bound->most < range.most) range.most = bound->most;
-    }
-    DimId made = build_dim(im->b, name, range.least, range.most, 1);
-    vec_push(im->arena, &im->dims, ((InputDim){is_named ? dim->param : NULL, name, made}));
-    return made;
-}
 
 static bool fail_builder(Import *im, const char *what, const char *name) {
     BuildError error;
@@ -171,8 +159,12 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
                            im->source->name, info->name, elem_info(info->type)->name);
     if (info->dims.n > MAX_GIVEN_RANK)
         return onnx_fail_model(im, DIAG_LIMIT, "an input has more than 8 axes:", info->name);
+    OnnxNode node = {.name = info->name, .op = "input", .domain = ""};
+    Call call = {.im = im, .scope = scope, .node = &node, .opset = onnx_scope_opset(scope, "")};
     for (uint32_t k = 0; k < info->dims.n; k++)
-        dims[k] = input_dim(im, &info->dims.data[k], str_format(im->arena, "%s_%u", info->name, k));
+        if (!onnx_input_dim(&call, &info->dims.data[k],
+                            str_format(im->arena, "%s_%u", info->name, k), &dims[k]))
+            return false;
     Value *value = onnx_scope_add(im, scope, info->name);
     value->node = build_input(im->b, onnx_unique_name(im, info->name, "x"), dtype,
                               (DimList){info->dims.n, dims});

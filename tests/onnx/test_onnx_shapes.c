@@ -177,11 +177,146 @@ Test(onnx_shapes, weights_keep_their_names_in_functions) {
 }
 
 Test(onnx_shapes, an_argument_that_follows_from_dims_is_told) {
-    static const char *const dims[] = {"batch"};
+    static const char *const dims[] = {"batch", "4"};
+    static const int64_t first[] = {0};
     OnnxWriter w = onnx_writer(arena);
-    onnx_write_input(&w, "x", FLOAT, 1, dims);
-    onnx_write_node(&w, "Shape", "x", "k", NULL);
-    onnx_write_node(&w, "TopK", "x k", "y at", NULL);
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_ints(&w, "first", 1, first);
+    onnx_write_node(&w, "Shape", "x", "shape", NULL);
+    onnx_write_node(&w, "Gather", "shape first", "k", NULL);
+    onnx_write_node(&w, "Trilu", "x k", "y", NULL);
     onnx_write_output(&w, "y", FLOAT);
     expect(&w, 18, "its input 2, `k`, must be a constant, and may not follow from dims");
+}
+
+/* y = x, where a second input has the dims N and M. */
+Test(onnx_shapes, a_dim_may_be_an_expression) {
+    static const char *const names[][2] = {
+        {"4*T", "f32[4*T]"},           {"T+1", "f32[T + 1]"},
+        {"2*(T + 1)", "f32[2*T + 2]"}, {"T - 3", "dim T in 3..65536"},
+        {"N//2", "f32[((N) / (2))]"},  {"N*M + 1", "f32[N*M + 1]"},
+        {"T//2", "f32[T__2]"},         {"batch-size", "f32[batch_size]"},
+        {"N + T", "f32[N___T]"},       {"((T)", "f32[__T_]"},
+        {"T +", "f32[T__]"},           {"T**2", "f32[T__2]"},
+        {"T//0", "f32[T__0]"},         {"N + M - 9", "its dim `N + M - 9` may be negative"}};
+    static const char *const alone[] = {"N", "M"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        OnnxWriter w = onnx_writer(arena);
+        onnx_write_input(&w, "x", FLOAT, 1, &names[i][0]);
+        onnx_write_input(&w, "z", FLOAT, 2, alone);
+        onnx_write_node(&w, "Relu", "x", "y", NULL);
+        onnx_write_output(&w, "y", FLOAT);
+        expect(&w, 18, names[i][1]);
+    }
+}
+
+/* The first n elements of each column, sorted, where x has n rows. */
+Test(onnx_shapes, a_dim_may_be_the_number_of_elements_of_a_top_k) {
+    static const char *const dims[] = {"n", "6"};
+    static const int64_t first[] = {0};
+    OnnxWriter w = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_attr_int(&attrs, "axis", 0);
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_ints(&w, "first", 1, first);
+    onnx_write_node(&w, "Shape", "x", "shape", NULL);
+    onnx_write_node(&w, "Gather", "shape first", "k", NULL);
+    onnx_write_node(&w, "TopK", "x k", "y at", &attrs);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "y: f32[n, 6]");
+    expect(&w, 18, "argsort_descending(");
+}
+
+Test(onnx_shapes, an_axis_of_a_dim_is_split_in_equal_parts) {
+    static const char *const dims[] = {"N", "3*M"};
+    for (int n = 2; n <= 3; n++)
+        for (int axis = 0; axis < 2; axis++) {
+            OnnxWriter w = onnx_writer(arena);
+            Text attrs = {.arena = arena};
+            onnx_attr_int(&attrs, "axis", axis);
+            onnx_write_input(&w, "x", FLOAT, 2, dims);
+            onnx_write_node(&w, "Split", "x", n == 2 ? "y z" : "a y z", &attrs);
+            onnx_write_output(&w, "y", FLOAT);
+            onnx_write_output(&w, "z", FLOAT);
+            const char *rest = axis ? "z: f32[N, ((3*M) / (2))]" : "z: f32[((N) / (2)), 3*M]";
+            const char *third = axis ? "z: f32[N, M]" : "an extent of N has 3 equal parts if";
+            expect(&w, 18, n == 2 ? rest : third);
+        }
+}
+
+/* Windows of 3 in steps of 2, as many as ceil(H / 2), over x: f32[1, 1, H]. */
+Test(onnx_shapes, windows_of_strides_pad_a_dim_to_its_multiple) {
+    static const char *const dims[] = {"1", "1", "H"}, *const taps[] = {"4", "1", "3"};
+    static const int64_t size[] = {3}, stride[] = {2}, far[] = {5};
+    for (int k = 0; k < 4; k++) {
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena};
+        onnx_attr_text(&attrs, "auto_pad", k % 2 ? "SAME_LOWER" : "SAME_UPPER");
+        onnx_attr_ints(&attrs, "kernel_shape", 1, size);
+        onnx_attr_ints(&attrs, "strides", 1, stride);
+        onnx_write_input(&w, "x", FLOAT, 3, dims);
+        onnx_write_input(&w, "w", FLOAT, 3, taps);
+        onnx_write_node(&w, k < 2 ? "Conv" : "MaxPool", k < 2 ? "x w" : "x", "y", &attrs);
+        onnx_write_output(&w, "y", FLOAT);
+        expect(&w, 18, k < 2 ? "y: f32[1, 4, ((H + 1) / (2))]" : "y: f32[1, 1, ((H + 1) / (2))]");
+        expect(&w, 18, "shape=[1, 1, 2*((H + 1) / (2)) + 1]");
+    }
+    OnnxWriter wide = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_attr_text(&attrs, "auto_pad", "SAME_UPPER");
+    onnx_attr_ints(&attrs, "kernel_shape", 1, size);
+    onnx_attr_ints(&attrs, "strides", 1, far);
+    onnx_write_input(&wide, "x", FLOAT, 3, dims);
+    onnx_write_node(&wide, "MaxPool", "x", "y", &attrs);
+    onnx_write_output(&wide, "y", FLOAT);
+    expect(&wide, 18, "auto_pad with a stride longer than a window needs extents");
+}
+
+/* Strides of 2, pads of 1: 2 * (H - 1) + 4 - 2 elements. */
+Test(onnx_shapes, dims_are_transposed_convolutions_extents) {
+    static const char *const dims[] = {"1", "2", "H"}, *const taps[] = {"2", "3", "4"};
+    static const int64_t pads[] = {1, 1}, stride[] = {2};
+    OnnxWriter w = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_attr_ints(&attrs, "pads", 2, pads);
+    onnx_attr_ints(&attrs, "strides", 1, stride);
+    onnx_write_input(&w, "x", FLOAT, 3, dims);
+    onnx_write_input(&w, "w", FLOAT, 3, taps);
+    onnx_write_node(&w, "ConvTranspose", "x w", "y", &attrs);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "y: f32[1, 3, 2*H]");
+}
+
+/* 0.0, 1.0, .. below an extent that was cast. */
+Test(onnx_shapes, an_extent_may_bound_a_range_of_floats) {
+    static const char *const dims[] = {"T"};
+    static const float begin[] = {0}, step[] = {1};
+    OnnxWriter w = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_attr_int(&attrs, "to", FLOAT);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_floats(&w, "begin", 1, begin);
+    onnx_write_floats(&w, "step", 1, step);
+    onnx_write_node(&w, "Shape", "x", "n", NULL);
+    onnx_write_node(&w, "Cast", "n", "end", &attrs);
+    onnx_write_node(&w, "Range", "begin end step", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "y: f32[T]");
+}
+
+/* What is known and refused says what would be needed; newer opsets are no guess. */
+Test(onnx_shapes, ops_that_depend_on_data_and_opsets_of_the_future_are_told) {
+    static const char *const dims[] = {"4"};
+    OnnxWriter boxes = onnx_writer(arena), late = onnx_writer(arena);
+    onnx_write_input(&boxes, "x", FLOAT, 1, dims);
+    onnx_write_node(&boxes, "SequenceConstruct", "x", "y", NULL);
+    onnx_write_output(&boxes, "y", FLOAT);
+    expect(&boxes, 18,
+           "node `y` (SequenceConstruct, opset 18): the op is not supported: it needs "
+           "sequences of tensors");
+    onnx_write_input(&late, "x", FLOAT, 1, dims);
+    onnx_write_node(&late, "Relu", "x", "y", NULL);
+    onnx_write_output(&late, "y", FLOAT);
+    expect(&late, 28, "y = relu(x)");
+    expect(&late, 29, "node `y` (Relu, opset 29): the opset is newer than 28");
 }

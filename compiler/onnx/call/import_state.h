@@ -26,6 +26,8 @@ struct Value {
     Str name;
     NodeId node; /* NODE_NONE: not made yet */
     Known *known;
+    const Known
+        *whole; /* of a float that was cast: the integers, which follow from dims; or NULL */
     const OnnxTensor *tensor;
     Value *given; /* of a function's input: the value of the call, whose node it has; or NULL */
     Scope *given_scope;
@@ -77,6 +79,7 @@ struct Import {
     Builder *b;
     OnnxImport *result;
     HashIds names; /* that the graph uses */
+    HashIds keys;  /* of weights */
     Vec(InputDim) dims;
     Vec(DimBound) bounds; /* found by an import that was given up, since it had not known them */
     bool is_given_up;
@@ -84,7 +87,8 @@ struct Import {
     VecStr outputs;        /* the names of the graph's outputs */
     struct Sema *language; /* of expressions; NULL: none yet */
     Diags language_diags;
-    uint32_t depth; /* of functions and branches */
+    uint32_t depth;     /* of functions and branches */
+    uint32_t n_repeats; /* loops around the node that are repeated at run time */
     uint64_t n_calls;
     /* Lowers the nodes of a graph or a function into the scope, which has the inputs. */
     bool (*run)(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n);
@@ -139,9 +143,20 @@ bool onnx_may_name(const char *name);
 char *onnx_plain_name(Import *im, const char *name, const char *otherwise);
 /* A name of the language for a name of the model, that no other value has. */
 Str onnx_unique_name(Import *im, const char *name, const char *otherwise);
+/* The key of a weight: the model's name, or that of the graph where another weight has the model's,
+ * as in another body. */
+Str onnx_unique_key(Import *im, const char *name, Str otherwise);
 bool onnx_inline_function(Call *c, const OnnxFunction *function);
 const OnnxOp *onnx_op_find(Str domain, Str name, int64_t opset, bool *is_other_opset);
+/* The newest opset that is known, of a domain that is. */
+int64_t onnx_newest_opset(Str domain);
+/* Why an op has no lowering, and what it would need; NULL: the op is not known. */
+const char *onnx_why_refused(Str domain, Str name);
 int64_t onnx_scope_opset(const Scope *scope, Str domain);
+
+/* dims.c: a dim of an input, whose `call` an error names. Names and expressions become dims of the
+ * graph. */
+bool onnx_input_dim(Call *c, const OnnxDim *dim, const char *axis_name, DimId *made);
 
 /* control.c */
 
@@ -272,6 +287,13 @@ NodeId stacked(Call *c, uint32_t n, const NodeId *parts, uint32_t axis);
 NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, const double *values);
 /* Indices as i32, negative ones counted from the end. */
 NodeId negative_from_end(Call *c, NodeId indices, DimId extent);
+/* Begins a loop of so many steps that is repeated at run time, whose step the caller makes before
+ * it calls repeat_end; `index` receives the number of the step, a scalar. */
+bool repeat_begin(Call *c, DimId count, Dtype dtype, Repeat *r, NodeId *index);
+/* Ends the step, after the caller has added all else that the loop carries. */
+void repeat_end(Call *c, Repeat *r, NodeId index);
+/* The element of an axis at a place that is a scalar. */
+NodeId element_at(Call *c, NodeId x, uint32_t axis, NodeId at);
 /* A dim as a scalar, i32 or i64: a constant, or the last element of an iota. */
 NodeId number_node(Call *c, DimId dim, Dtype dtype);
 

@@ -115,9 +115,14 @@ Value *onnx_scope_add(Import *im, Scope *scope, Str name) {
     return value;
 }
 
-static bool is_used(Import *im, Str name) {
+static bool is_used(const HashIds *names, Str name) {
     uint32_t probe = 0;
-    return hashids_next(&im->names, hash_bytes(STR_HASH_SEED, name, strlen(name)), &probe) != 0;
+    return hashids_next(names, hash_bytes(STR_HASH_SEED, name, strlen(name)), &probe) != 0;
+}
+
+static Str use(Import *im, HashIds *names, const char *name) {
+    hashids_add(im->arena, names, hash_bytes(STR_HASH_SEED, name, strlen(name)), 1);
+    return strtab_intern_z(im->strings, name);
 }
 
 bool onnx_may_name(const char *name) {
@@ -137,10 +142,13 @@ char *onnx_plain_name(Import *im, const char *name, const char *otherwise) {
 
 Str onnx_unique_name(Import *im, const char *name, const char *otherwise) {
     const char *plain = onnx_plain_name(im, name, otherwise), *unique = plain;
-    for (uint32_t k = 2; is_used(im, unique) || !onnx_may_name(unique); k++)
+    for (uint32_t k = 2; is_used(&im->names, unique) || !onnx_may_name(unique); k++)
         unique = str_format(im->arena, "%s_%u", plain, k);
-    hashids_add(im->arena, &im->names, hash_bytes(STR_HASH_SEED, unique, strlen(unique)), 1);
-    return strtab_intern_z(im->strings, unique);
+    return use(im, &im->names, unique);
+}
+
+Str onnx_unique_key(Import *im, const char *name, Str otherwise) {
+    return use(im, &im->keys, is_used(&im->keys, name) ? otherwise : name);
 }
 
 int64_t onnx_scope_opset(const Scope *scope, Str domain) {

@@ -1,4 +1,5 @@
 /* The builder, in short: steps that many lowerings share. */
+#include "ir/loop.h"
 #include "onnx/call/import_state.h"
 
 bool const_dims(Call *c, NodeId x, int64_t *dims) {
@@ -132,6 +133,35 @@ NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, cons
         dtype_store(dtype, dtype_round(dtype, values[i]), bytes + (size_t)i * size);
     tensor->raw = (Bytes){bytes, (size_t)n * size};
     return tensor_node(c, "", tensor);
+}
+
+bool repeat_begin(Call *c, DimId count, Dtype dtype, Repeat *r, NodeId *index) {
+    Import *im = c->im;
+    if (!onnx_need_least(c, count, 0)) return false;
+    if (im->n_repeats == MAX_LOOPS_DEEP)
+        return onnx_fail(c, DIAG_LIMIT,
+                         "loops whose number of steps is a dim lie in each other more than %d deep",
+                         (int)MAX_LOOPS_DEEP);
+    if (!build_check_loop_count(im->b, count)) return false;
+    im->n_repeats++;
+    *r = (Repeat){.count = count};
+    *index = build_repeat_counter(im->b, number(c, 0), dtype);
+    return *index != NODE_NONE;
+}
+
+/* A step that does not read its number need not count. */
+void repeat_end(Call *c, Repeat *r, NodeId index) {
+    const Graph *graph = c->im->b->graph;
+    bool is_read = false;
+    for (NodeId k = index + 1; k < graph->nodes.n && !is_read; k++)
+        for (uint32_t i = 0; i < graph_node(graph, k)->n_args; i++)
+            is_read = is_read || graph_node(graph, k)->args[i] == index;
+    if (is_read || !r->carries.n) build_repeat_count(c->im->b, r, index, 1);
+    c->im->n_repeats--;
+}
+
+NodeId element_at(Call *c, NodeId x, uint32_t axis, NodeId at) {
+    return build_gather(c->im->b, x, at, axis);
 }
 
 NodeId number_node(Call *c, DimId dim, Dtype dtype) {

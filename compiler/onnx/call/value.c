@@ -159,6 +159,7 @@ static NodeId weight_node(Call *c, const char *name, Dtype dtype, uint32_t rank,
     if (!name[0] || onnx_scope_find(c->scope, strtab_intern_z(im->strings, name)) == NULL ||
         c->scope->is_repeated)
         weight.key = weight.name;
+    weight.key = onnx_unique_key(im, weight.key, weight.name);
     vec_push(im->arena, &im->result->weights, weight);
     return build_param(im->b, weight.name, weight.key, dtype, (DimList){rank, dims});
 }

@@ -1,5 +1,5 @@
-/* Graphs inside nodes: branches, loops and scans, whose steps are known and are written out one
- * after the other. */
+/* Graphs inside nodes: branches, loops and scans. Steps of a known number are written out one after
+ * the other. Where the number is a dim, a loop of the language repeats one step at run time. */
 #include "onnx/call/import_state.h"
 
 enum { MAX_BODY_DEPTH = 32, MAX_STEPS = 4096 };
@@ -131,39 +131,120 @@ static bool take_input(Call *c, uint32_t i, Value *value) {
     return true;
 }
 
-/* Body: (step, condition, carried..) -> (condition, carried.., collected..) */
-bool onnx_loop(Call *c) {
-    const OnnxGraph *body = body_of(c, "body");
-    int64_t n_steps;
+/* Steps that are repeated at run time. Carried values are tensors then. */
+typedef struct Repeated {
+    Repeat loop;
+    NodeId index, *carries;
+    uint32_t n_carried;
+} Repeated;
+
+/* Puts carries in the place of the values that the first step receives. */
+static bool carry_first(Call *c, Repeated *r, DimId count, Dtype dtype, uint32_t n, Value *values) {
+    if (!repeat_begin(c, count, dtype, &r->loop, &r->index)) return false;
+    r->carries = arena_array(c->im->arena, NodeId, n + 1);
+    r->n_carried = n;
+    for (uint32_t i = 0; i < n; i++) {
+        r->carries[i] = build_loop_carry(c->im->b, value_node(c, &values[i]));
+        values[i] = (Value){.name = "", .node = r->carries[i]};
+        if (r->carries[i] == NODE_NONE) return false;
+    }
+    return true;
+}
+
+/* Ends the step, which made the next carried values, and values that are collected as element `at`
+ * if the node has an output for them; makes the node's outputs. Result i is that of the loop for
+ * output i, or UINT32_MAX. */
+static bool finish_repeated(Call *c, Repeated *r, Value **made, uint32_t n_collected,
+                            const NodeId *at, uint32_t *results) {
+    Builder *b = c->im->b;
+    for (uint32_t i = 0; i < r->n_carried; i++) {
+        results[i] = i;
+        build_repeat_carry(b, &r->loop, r->carries[i], value_node(c, made[i]));
+    }
+    for (uint32_t i = r->n_carried; i < r->n_carried + n_collected; i++) {
+        results[i] = r->loop.carries.n;
+        if (has_output(c, i))
+            build_repeat_collect(b, &r->loop, at[i - r->n_carried], value_node(c, made[i]));
+    }
+    repeat_end(c, &r->loop, r->index);
+    for (uint32_t i = 0; i < r->n_carried; i++)
+        if (has_output(c, i) && !output(c, i, build_repeat_result(b, &r->loop, i))) return false;
+    return true;
+}
+
+typedef struct LoopNode {
+    const OnnxGraph *body;
+    uint32_t n_carried, n_collected, n_made;
+    Value *state, **made; /* step, condition, carried..; condition, carried.., collected.. */
+} LoopNode;
+
+static bool repeat_loop(Call *c, LoopNode *l, DimId count) {
+    uint32_t *results = arena_array(c->im->arena, uint32_t, l->n_made + 1);
+    NodeId *at = arena_array(c->im->arena, NodeId, l->n_collected + 1);
+    bool goes_on;
+    Repeated r;
+    if (!carry_first(c, &r, count, DT_I64, l->n_carried, &l->state[2])) return false;
+    l->state[0] = (Value){.name = "", .node = r.index};
+    if (!onnx_run_body(c, l->body, false, 2 + l->n_carried, l->state, l->n_made, l->made) ||
+        !holds(c, l->made[0], &goes_on))
+        return false;
+    if (!goes_on)
+        return onnx_fail(c, DIAG_NO_LOWERING,
+                         "it ends after a step, though its number of steps is a dim");
+    for (uint32_t i = 0; i < l->n_collected; i++) at[i] = r.index;
+    if (!finish_repeated(c, &r, l->made + 1, l->n_collected, at, results)) return false;
+    for (uint32_t i = l->n_carried; i + 1 < l->n_made; i++)
+        if (has_output(c, i) &&
+            !output(c, i, build_repeat_collected(c->im->b, &r.loop, results[i])))
+            return false;
+    return true;
+}
+
+static bool write_loop(Call *c, LoopNode *l, int64_t n_steps) {
+    Collected *all = arena_array(c->im->arena, Collected, l->n_collected + 1);
+    uint32_t n = l->n_carried;
     bool goes_on = true;
-    if (!body || !int_argument(c, 0, MAX_STEPS + 1, &n_steps)) return false;
-    uint32_t n_carried = c->node->inputs.n > 2 ? c->node->inputs.n - 2 : 0;
-    uint32_t n_made = body->outputs.n, n_collected = n_made - 1 - n_carried;
-    if (n_made < 1 + n_carried)
-        return onnx_fail(c, DIAG_WRONG_ARITY, "its body makes %u values, not %u at least", n_made,
-                         1 + n_carried);
-    Value *state = arena_array(c->im->arena, Value, n_carried + 3), **made = values_new(c, n_made);
-    Collected *all = arena_array(c->im->arena, Collected, n_collected + 1);
-    state[1] = (Value){.name = "", .node = NODE_NONE, .known = known_scalar(c, ELEM_BOOL, 1)};
-    if (has_input(c, 1)) state[1] = *input_value(c, 1);
-    for (uint32_t i = 0; i < n_carried; i++)
-        if (!take_input(c, 2 + i, &state[2 + i])) return false;
     for (int64_t t = 0; t < n_steps; t++) {
-        if (!holds(c, &state[1], &goes_on)) return false;
+        if (!holds(c, &l->state[1], &goes_on)) return false;
         if (!goes_on) break;
         if (t >= MAX_STEPS)
             return onnx_fail(c, DIAG_LIMIT, "it takes more than %d steps", (int)MAX_STEPS);
-        state[0] = (Value){.name = "", .node = NODE_NONE, .known = known_scalar(c, ELEM_INT64, t)};
-        if (!onnx_run_body(c, body, true, 2 + n_carried, state, n_made, made)) return false;
-        for (uint32_t i = 0; i < n_collected; i++)
-            if (!collect(c, &all[i], made[1 + n_carried + i], MAX_STEPS)) return false;
-        for (uint32_t i = 0; i <= n_carried; i++) state[1 + i] = *made[i];
+        l->state[0] =
+            (Value){.name = "", .node = NODE_NONE, .known = known_scalar(c, ELEM_INT64, t)};
+        if (!onnx_run_body(c, l->body, true, 2 + n, l->state, l->n_made, l->made)) return false;
+        for (uint32_t i = 0; i < l->n_collected; i++)
+            if (!collect(c, &all[i], l->made[1 + n + i], MAX_STEPS)) return false;
+        for (uint32_t i = 0; i <= n; i++) l->state[1 + i] = *l->made[i];
     }
-    for (uint32_t i = 0; i < n_carried; i++) output_value(c, i, &state[2 + i]);
-    for (uint32_t i = 0; i < n_collected; i++)
-        if (has_output(c, n_carried + i) && !output(c, n_carried + i, joined(c, &all[i], 0, false)))
-            return false;
+    for (uint32_t i = 0; i < n; i++) output_value(c, i, &l->state[2 + i]);
+    for (uint32_t i = 0; i < l->n_collected; i++)
+        if (has_output(c, n + i) && !output(c, n + i, joined(c, &all[i], 0, false))) return false;
     return true;
+}
+
+/* Body: (step, condition, carried..) -> (condition, carried.., collected..) */
+bool onnx_loop(Call *c) {
+    LoopNode l = {.body = body_of(c, "body")};
+    const Known *count = input_known(c, 0);
+    int64_t n_steps = MAX_STEPS + 1;
+    bool goes_on = true;
+    if (!l.body) return false;
+    if (has_input(c, 0) && (!count || count->n != 1 || !count->ints)) return fail_unknown(c, 0);
+    l.n_carried = c->node->inputs.n > 2 ? c->node->inputs.n - 2 : 0;
+    l.n_made = l.body->outputs.n;
+    if (l.n_made < 1 + l.n_carried)
+        return onnx_fail(c, DIAG_WRONG_ARITY, "its body makes %u values, not %u at least", l.n_made,
+                         1 + l.n_carried);
+    l.n_collected = l.n_made - 1 - l.n_carried;
+    l.state = arena_array(c->im->arena, Value, l.n_carried + 3);
+    l.made = values_new(c, l.n_made);
+    l.state[1] = (Value){.name = "", .node = NODE_NONE, .known = known_scalar(c, ELEM_BOOL, 1)};
+    if (has_input(c, 1)) l.state[1] = *input_value(c, 1);
+    for (uint32_t i = 0; i < l.n_carried; i++)
+        if (!take_input(c, 2 + i, &l.state[2 + i])) return false;
+    if (!count || known_int(c->im, count, 0, &n_steps)) return write_loop(c, &l, n_steps);
+    if (!holds(c, &l.state[1], &goes_on)) return false;
+    return goes_on ? repeat_loop(c, &l, count->ints[0]) : write_loop(c, &l, 0);
 }
 
 /* Scans. */
@@ -178,60 +259,121 @@ typedef struct ScanInput {
     bool is_down;
 } ScanInput;
 
-static bool scan_inputs(Call *c, uint32_t first, uint32_t n, ScanInput *inputs, int64_t *n_steps) {
+typedef struct ScanNode {
+    const OnnxGraph *body;
+    uint32_t n_carried, n_scanned, n_collected, n_made;
+    ScanInput *inputs;
+    const VecInt *axes, *directions; /* of what is collected */
+    DimId n_steps;
+    Value *state, **made; /* carried.., elements..; carried.., collected.. */
+} ScanNode;
+
+static bool scan_inputs(Call *c, ScanNode *s) {
+    DimTab *dims = c->im->b->dims;
     const VecInt *axes, *directions;
     attr_ints(c, "scan_input_axes", &axes);
     attr_ints(c, "scan_input_directions", &directions);
-    for (uint32_t i = 0; i < n; i++) {
-        NodeId x = inputs[i].node = input(c, first + i);
-        if (x == NODE_NONE || !axis_of(c, entry(axes, i), shape_of(c, x)->rank, &inputs[i].axis))
+    for (uint32_t i = 0; i < s->n_scanned; i++) {
+        ScanInput *in = &s->inputs[i];
+        NodeId x = in->node = input(c, s->n_carried + i);
+        if (x == NODE_NONE || !axis_of(c, entry(axes, i), shape_of(c, x)->rank, &in->axis))
             return false;
-        inputs[i].is_down = entry(directions, i) != 0;
-        if (!dim_is_const(c->im->b->dims, shape_of(c, x)->dims[inputs[i].axis], n_steps) ||
-            *n_steps > MAX_STEPS)
-            return onnx_fail(c, DIAG_NO_LOWERING, "it needs a constant number of steps, to %d",
-                             (int)MAX_STEPS);
+        in->is_down = entry(directions, i) != 0;
+        DimId n_steps = shape_of(c, x)->dims[in->axis];
+        if (i && n_steps != s->n_steps)
+            return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its inputs have %s and %s steps",
+                             dim_str(dims, c->im->arena, s->n_steps),
+                             dim_str(dims, c->im->arena, n_steps));
+        s->n_steps = n_steps;
+    }
+    return true;
+}
+
+/* Whether what is collected as output i is turned round, and its axis of the steps in a tensor of
+ * this rank. */
+static bool is_turned(const ScanNode *s, uint32_t i) {
+    return entry(s->directions, i) != 0;
+}
+static bool collected_axis(Call *c, const ScanNode *s, uint32_t i, uint32_t rank, uint32_t *axis) {
+    return axis_of(c, entry(s->axes, i), rank, axis);
+}
+
+static bool repeat_scan(Call *c, ScanNode *s) {
+    Import *im = c->im;
+    uint32_t *results = arena_array(im->arena, uint32_t, s->n_made + 1), axis;
+    NodeId *at = arena_array(im->arena, NodeId, s->n_collected + 1);
+    DimId last_step = dim_sub(im->b->dims, s->n_steps, number(c, 1));
+    Repeated r;
+    if (!carry_first(c, &r, s->n_steps, DT_I32, s->n_carried, s->state)) return false;
+    NodeId down = op2(c, OP_SUB, number_node(c, last_step, DT_I32), r.index);
+    for (uint32_t i = 0; i < s->n_scanned; i++) {
+        const ScanInput *in = &s->inputs[i];
+        NodeId element = element_at(c, in->node, in->axis, in->is_down ? down : r.index);
+        s->state[s->n_carried + i] = (Value){.name = "", .node = element};
+    }
+    if (!onnx_run_body(c, s->body, false, s->n_carried + s->n_scanned, s->state, s->n_made,
+                       s->made))
+        return false;
+    for (uint32_t i = 0; i < s->n_collected; i++) at[i] = is_turned(s, i) ? down : r.index;
+    if (!finish_repeated(c, &r, s->made, s->n_collected, at, results)) return false;
+    for (uint32_t i = 0; i < s->n_collected; i++) {
+        uint32_t out = s->n_carried + i;
+        if (!has_output(c, out)) continue;
+        NodeId all = build_repeat_collected(im->b, &r.loop, results[out]);
+        if (all == NODE_NONE || !collected_axis(c, s, i, shape_of(c, all)->rank, &axis) ||
+            !output(c, out, move_axis(c, all, 0, axis)))
+            return false;
+    }
+    return true;
+}
+
+static bool write_scan(Call *c, ScanNode *s, int64_t n_steps) {
+    Collected *all = arena_array(c->im->arena, Collected, s->n_collected + 1);
+    for (int64_t t = 0; t < n_steps; t++) {
+        for (uint32_t i = 0; i < s->n_scanned; i++) {
+            int64_t at = s->inputs[i].is_down ? n_steps - 1 - t : t;
+            NodeId element = at_index(c, s->inputs[i].node, s->inputs[i].axis, at);
+            s->state[s->n_carried + i] = (Value){.name = "", .node = element};
+        }
+        if (!onnx_run_body(c, s->body, true, s->n_carried + s->n_scanned, s->state, s->n_made,
+                           s->made))
+            return false;
+        for (uint32_t i = 0; i < s->n_collected; i++)
+            if (!collect(c, &all[i], s->made[s->n_carried + i], (uint32_t)n_steps)) return false;
+        for (uint32_t i = 0; i < s->n_carried; i++) s->state[i] = *s->made[i];
+    }
+    for (uint32_t i = 0; i < s->n_carried; i++) output_value(c, i, &s->state[i]);
+    for (uint32_t i = 0; i < s->n_collected; i++) {
+        uint32_t axis = 0, out = s->n_carried + i;
+        if (!has_output(c, out)) continue;
+        if (n_steps && !collected_axis(c, s, i, shape_of(c, all[i].parts[0])->rank + 1, &axis))
+            return false;
+        if (!output(c, out, joined(c, &all[i], axis, is_turned(s, i)))) return false;
     }
     return true;
 }
 
 /* Body: (carried.., elements..) -> (carried.., collected..) */
 bool onnx_scan(Call *c) {
-    const OnnxGraph *body = body_of(c, "body");
-    const VecInt *axes, *directions;
+    ScanNode s = {.body = body_of(c, "body")};
     int64_t n_scanned = attr_int(c, "num_scan_inputs", 0), n_steps = 0;
-    if (!body) return false;
-    uint32_t n = c->node->inputs.n, n_made = body->outputs.n;
-    if (n_scanned < 1 || n_scanned > n || n_made < n - n_scanned)
+    if (!s.body) return false;
+    uint32_t n = c->node->inputs.n;
+    s.n_made = s.body->outputs.n;
+    if (n_scanned < 1 || n_scanned > n || s.n_made < n - n_scanned)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "num_scan_inputs is %lld", (long long)n_scanned);
-    uint32_t n_carried = n - (uint32_t)n_scanned, n_collected = n_made - n_carried;
-    ScanInput *inputs = arena_array(c->im->arena, ScanInput, (size_t)n_scanned + 1);
-    Value *state = arena_array(c->im->arena, Value, n + 1), **made = values_new(c, n_made);
-    Collected *all = arena_array(c->im->arena, Collected, n_collected + 1);
-    if (!scan_inputs(c, n_carried, (uint32_t)n_scanned, inputs, &n_steps)) return false;
-    for (uint32_t i = 0; i < n_carried; i++)
-        if (!take_input(c, i, &state[i])) return false;
-    for (int64_t t = 0; t < n_steps; t++) {
-        for (uint32_t i = 0; i < n_scanned; i++) {
-            int64_t at = inputs[i].is_down ? n_steps - 1 - t : t;
-            NodeId element = at_index(c, inputs[i].node, inputs[i].axis, at);
-            state[n_carried + i] = (Value){.name = "", .node = element};
-        }
-        if (!onnx_run_body(c, body, true, n, state, n_made, made)) return false;
-        for (uint32_t i = 0; i < n_collected; i++)
-            if (!collect(c, &all[i], made[n_carried + i], (uint32_t)n_steps)) return false;
-        for (uint32_t i = 0; i < n_carried; i++) state[i] = *made[i];
-    }
-    attr_ints(c, "scan_output_axes", &axes);
-    attr_ints(c, "scan_output_directions", &directions);
-    for (uint32_t i = 0; i < n_carried; i++) output_value(c, i, &state[i]);
-    for (uint32_t i = 0; i < n_collected; i++) {
-        uint32_t axis = 0;
-        if (!has_output(c, n_carried + i)) continue;
-        if (n_steps && !axis_of(c, entry(axes, i), shape_of(c, all[i].parts[0])->rank + 1, &axis))
-            return false;
-        if (!output(c, n_carried + i, joined(c, &all[i], axis, entry(directions, i) != 0)))
-            return false;
-    }
-    return true;
+    s.n_scanned = (uint32_t)n_scanned;
+    s.n_carried = n - s.n_scanned;
+    s.n_collected = s.n_made - s.n_carried;
+    s.inputs = arena_array(c->im->arena, ScanInput, (size_t)n_scanned + 1);
+    s.state = arena_array(c->im->arena, Value, n + 1);
+    s.made = values_new(c, s.n_made);
+    attr_ints(c, "scan_output_axes", &s.axes);
+    attr_ints(c, "scan_output_directions", &s.directions);
+    if (!scan_inputs(c, &s)) return false;
+    for (uint32_t i = 0; i < s.n_carried; i++)
+        if (!take_input(c, i, &s.state[i])) return false;
+    if (dim_is_const(c->im->b->dims, s.n_steps, &n_steps) && n_steps <= MAX_STEPS)
+        return write_scan(c, &s, n_steps);
+    return repeat_scan(c, &s);
 }

@@ -233,7 +233,11 @@ bool onnx_cast(Call *c) {
     if (!elem_dtype(to, &dtype))
         return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "the language has no dtype for %s",
                          elem_info(to)->name);
-    return output(c, 0, cast_to(c, within_range(c, x, dtype, saturates), dtype));
+    const Known *known = input_known(c, 0);
+    if (!output(c, 0, cast_to(c, within_range(c, x, dtype, saturates), dtype))) return false;
+    if (known && known->ints && has_output(c, 0))
+        onnx_scope_own(c->scope, c->node->outputs.data[0])->whole = known;
+    return true;
 }
 
 bool onnx_bit_shift(Call *c) {

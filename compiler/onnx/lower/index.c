@@ -211,22 +211,28 @@ static NodeId take_last(Call *c, NodeId x, NodeId index) {
 }
 
 bool onnx_top_k(Call *c) {
+    DimTab *dims = c->im->b->dims;
     NodeId x = input(c, 0);
-    int64_t k = attr_int(c, "k", 0);
+    IntList list;
     uint32_t axis;
     Dtype long_dtype;
-    if (x == NODE_NONE || !int_argument(c, 1, k, &k)) return false;
+    if (x == NODE_NONE || !list_argument(c, NULL, 1, &list)) return false;
+    if (has_input(c, 1) && list.n != 1)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "k has %u numbers", list.n);
+    DimId k = list.is_given ? list.dims[0] : number(c, attr_int(c, "k", 0));
     uint32_t rank = shape_of(c, x)->rank;
     if (!axis_of(c, attr_int(c, "axis", -1), rank, &axis) || !elem_dtype(ELEM_INT64, &long_dtype))
         return false;
-    if (k < 0 || !dim_always_le(c->im->b->dims, number(c, k), shape_of(c, x)->dims[axis]))
-        return onnx_fail(c, DIAG_BAD_ARGUMENT, "k is %lld, but axis %u has an extent of %s",
-                         (long long)k, axis,
-                         dim_str(c->im->b->dims, c->im->arena, shape_of(c, x)->dims[axis]));
+    DimId extent = shape_of(c, x)->dims[axis];
+    if (!onnx_need_least(c, k, 0) || !onnx_need_least(c, dim_sub(dims, extent, k), 0)) return false;
+    if (k == DIM_NONE || dim_lo(dims, k) < 0 || !dim_prove_le(dims, k, extent))
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "k is %s, but axis %u has an extent of %s",
+                         k ? dim_str(dims, c->im->arena, k) : "", axis,
+                         dim_str(dims, c->im->arena, extent));
     x = move_axis(c, x, axis, rank - 1);
     bool is_largest = attr_int(c, "largest", 1) != 0;
     NodeId index = build_scan(c->im->b, is_largest ? OP_ARGSORT_DESCENDING : OP_ARGSORT, x, -1);
-    index = part_of(c, index, rank - 1, number(c, 0), number(c, k));
+    index = part_of(c, index, rank - 1, number(c, 0), k);
     NodeId value = take_last(c, x, index);
     index = cast_to(c, index, long_dtype);
     if (has_output(c, 1)) output(c, 1, move_axis(c, index, rank - 1, axis));

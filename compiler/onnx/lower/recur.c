@@ -1,4 +1,5 @@
-/* Recurrences: the steps of a sequence of known length, one after the other. */
+/* Recurrences: the steps of a sequence, one after the other. If their number is known and small
+ * they are written out, else a loop repeats one of them at run time. */
 #include "onnx/call/import_state.h"
 
 #include <math.h>
@@ -114,31 +115,80 @@ static NodeId of_direction(Call *c, uint32_t i, uint32_t direction) {
     return has_input(c, i) ? at_index(c, input(c, i), 0, direction) : NODE_NONE;
 }
 
-/* x: [t, b, i]. Fills y with t outputs, and the last state. */
-static bool run_direction(Call *c, Recurrence *r, NodeId x, int64_t n_steps, bool is_down,
-                          NodeId *y, NodeId *h, NodeId *state) {
-    uint32_t d = r->direction;
-    NodeId w = of_direction(c, 1, d), bias = of_direction(c, 3, d), lengths = NODE_NONE;
-    if (w == NODE_NONE) return false;
-    r->r = build_transpose(c->im->b, of_direction(c, 2, d), 2, NULL);
-    r->peepholes = r->has_state ? of_direction(c, 7, d) : NODE_NONE;
-    NodeId xw = matmul(c, x, build_transpose(c->im->b, w, 2, NULL));
-    DimId n = number(c, r->n_gates * r->size);
-    r->r_bias = bias == NODE_NONE ? bias : part_of(c, bias, 0, n, n);
-    if (bias != NODE_NONE) xw = op2(c, OP_ADD, xw, part_of(c, bias, 0, number(c, 0), n));
-    if (has_input(c, 4)) lengths = with_axis(c, cast_to(c, input(c, 4), DT_I32), 1);
-    for (int64_t i = 0; i < n_steps; i++) {
-        int64_t t = is_down ? n_steps - 1 - i : i;
-        NodeId old_h = *h, old_state = *state;
-        if (!r->step(c, r, at_index(c, xw, 0, t), h, state)) return false;
-        y[t] = *h;
-        if (lengths == NODE_NONE) continue;
-        NodeId is_in = op2n(c, OP_GREATER, lengths, (double)t);
-        y[t] = where(c, is_in, *h, constant(c, 0, *h));
-        *h = where(c, is_in, *h, old_h);
-        if (r->has_state) *state = where(c, is_in, *state, old_state);
-    }
+/* One direction, while it runs. */
+typedef struct Direction {
+    NodeId xw;       /* x's products with its weights: [t, b, gates * h] */
+    NodeId lengths;  /* of the sequences: i32[b, 1]; NODE_NONE: all have t steps */
+    NodeId h, state; /* [b, h] */
+    NodeId y;        /* of a step: [b, h]; in the end [t, b, h], or NODE_NONE if no one reads it */
+    bool is_down;    /* the last step comes first */
+} Direction;
+
+/* Sequences that the step is in have the new state, the others keep theirs. `is_in`: bool[b, 1], or
+ * NODE_NONE: all */
+static bool take_step(Call *c, const Recurrence *r, Direction *d, NodeId xw, NodeId is_in) {
+    NodeId old_h = d->h, old_state = d->state;
+    if (!r->step(c, r, xw, &d->h, &d->state)) return false;
+    d->y = d->h;
+    if (is_in == NODE_NONE) return true;
+    d->y = where(c, is_in, d->h, constant(c, 0, d->h));
+    d->h = where(c, is_in, d->h, old_h);
+    if (r->has_state) d->state = where(c, is_in, d->state, old_state);
     return true;
+}
+
+static bool write_steps(Call *c, const Recurrence *r, Direction *d, int64_t n_steps) {
+    NodeId *y = arena_array(c->im->arena, NodeId, (size_t)n_steps + 1);
+    for (int64_t i = 0; i < n_steps; i++) {
+        int64_t t = d->is_down ? n_steps - 1 - i : i;
+        NodeId xw = at_index(c, d->xw, 0, t), is_in = NODE_NONE;
+        if (d->lengths != NODE_NONE) is_in = op2n(c, OP_GREATER, d->lengths, (double)t);
+        if (!take_step(c, r, d, xw, is_in)) return false;
+        y[t] = d->y;
+    }
+    d->y = has_output(c, 0) ? stacked(c, (uint32_t)n_steps, y, 0) : NODE_NONE;
+    return true;
+}
+
+static bool repeat_steps(Call *c, const Recurrence *r, Direction *d, DimId n_steps) {
+    Builder *b = c->im->b;
+    Repeat loop;
+    NodeId t, index, is_in = NODE_NONE;
+    if (!repeat_begin(c, n_steps, DT_I32, &loop, &index)) return false;
+    NodeId h = d->h = build_loop_carry(b, d->h), state = d->state;
+    if (r->has_state) state = d->state = build_loop_carry(b, state);
+    DimId last = dim_sub(b->dims, n_steps, number(c, 1));
+    t = d->is_down ? op2(c, OP_SUB, number_node(c, last, DT_I32), index) : index;
+    if (d->lengths != NODE_NONE) is_in = op2(c, OP_GREATER, d->lengths, t);
+    bool good = take_step(c, r, d, element_at(c, d->xw, 0, t), is_in);
+    build_repeat_carry(b, &loop, h, d->h);
+    if (r->has_state) build_repeat_carry(b, &loop, state, d->state);
+    uint32_t n_carried = loop.carries.n;
+    if (has_output(c, 0)) build_repeat_collect(b, &loop, t, d->y);
+    repeat_end(c, &loop, index);
+    if (!good) return false;
+    d->h = build_repeat_result(b, &loop, 0);
+    if (r->has_state) d->state = build_repeat_result(b, &loop, 1);
+    d->y = has_output(c, 0) ? build_repeat_collected(b, &loop, n_carried) : NODE_NONE;
+    return d->h != NODE_NONE;
+}
+
+/* x: [t, b, i]. `d` has the first state, and receives the last one and the outputs. */
+static bool run_direction(Call *c, Recurrence *r, NodeId x, Direction *d) {
+    uint32_t at = r->direction;
+    NodeId w = of_direction(c, 1, at), bias = of_direction(c, 3, at);
+    int64_t n_steps;
+    if (w == NODE_NONE) return false;
+    r->r = build_transpose(c->im->b, of_direction(c, 2, at), 2, NULL);
+    r->peepholes = r->has_state ? of_direction(c, 7, at) : NODE_NONE;
+    d->xw = matmul(c, x, build_transpose(c->im->b, w, 2, NULL));
+    DimId n = number(c, r->n_gates * r->size), t = shape_of(c, x)->dims[0];
+    r->r_bias = bias == NODE_NONE ? bias : part_of(c, bias, 0, n, n);
+    if (bias != NODE_NONE) d->xw = op2(c, OP_ADD, d->xw, part_of(c, bias, 0, number(c, 0), n));
+    d->lengths = has_input(c, 4) ? with_axis(c, cast_to(c, input(c, 4), DT_I32), 1) : NODE_NONE;
+    if (dim_is_const(c->im->b->dims, t, &n_steps) && n_steps <= MAX_CONCAT_ARGS)
+        return write_steps(c, r, d, n_steps);
+    return repeat_steps(c, r, d, t);
 }
 
 /* The state that input i gives a direction, or zeros: [b, h] */
@@ -156,30 +206,30 @@ static bool recur(Call *c, Recurrence *r) {
     static const int64_t batch_first[] = {2, 0, 1, 3};
     Str direction = attr_string(c, "direction", "forward");
     bool is_both = strcmp(direction, "bidirectional") == 0, swaps = attr_int(c, "layout", 0) != 0;
-    bool is_down = strcmp(direction, "reverse") == 0;
-    uint32_t n = is_both ? 2 : 1;
+    bool is_reverse = strcmp(direction, "reverse") == 0;
+    uint32_t n = is_both ? 2 : 1, steps_and_batch = 3;
     NodeId x = input(c, 0), weights = input(c, 2), last[2], states[2], outs[2];
     int64_t extents[MAX_RANK], recurrent[MAX_RANK];
     if (swaps) x = move_axis(c, x, 1, 0);
-    if (!const_dims_but(c, x, 2, extents) || !const_dims(c, weights, recurrent)) return false;
+    if (!const_dims_but(c, x, steps_and_batch, extents) || !const_dims(c, weights, recurrent))
+        return false;
     if (shape_of(c, x)->rank != 3 || shape_of(c, weights)->rank != 3 || recurrent[0] != n)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tensors need 3 axes, and its directions");
-    if (extents[0] > MAX_CONCAT_ARGS)
-        return onnx_fail(c, DIAG_LIMIT, "it has more than %d steps", (int)MAX_CONCAT_ARGS);
     r->size = recurrent[2];
     if (!read_activations(c, r, n)) return false;
-    NodeId *y = arena_array(c->im->arena, NodeId, (size_t)extents[0] + 1);
-    for (uint32_t d = 0; d < n; d++) {
-        r->direction = d;
-        last[d] = first_state(c, 5, d, x, r->size);
-        states[d] = r->has_state ? first_state(c, 6, d, x, r->size) : NODE_NONE;
-        if (!run_direction(c, r, x, extents[0], d == 1 || is_down, y, &last[d], &states[d]))
-            return false;
-        outs[d] = stacked(c, (uint32_t)extents[0], y, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        Direction d = {.is_down = i == 1 || is_reverse, .state = NODE_NONE};
+        r->direction = i;
+        d.h = first_state(c, 5, i, x, r->size);
+        if (r->has_state) d.state = first_state(c, 6, i, x, r->size);
+        if (!run_direction(c, r, x, &d)) return false;
+        last[i] = d.h, states[i] = d.state, outs[i] = d.y;
     }
-    NodeId all = stacked(c, n, outs, 1), h = stacked(c, n, last, swaps ? 1 : 0);
-    if (has_output(c, 0)) output(c, 0, swaps ? transpose(c, all, batch_first) : all);
-    if (has_output(c, 1)) output(c, 1, h);
+    if (has_output(c, 0)) {
+        NodeId all = stacked(c, n, outs, 1);
+        output(c, 0, swaps ? transpose(c, all, batch_first) : all);
+    }
+    if (has_output(c, 1)) output(c, 1, stacked(c, n, last, swaps ? 1 : 0));
     if (r->has_state && has_output(c, 2)) output(c, 2, stacked(c, n, states, swaps ? 1 : 0));
     return true;
 }

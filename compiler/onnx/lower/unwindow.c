@@ -8,8 +8,8 @@ enum { MAX_SPREAD = 1 << 24 };
 /* Spatial axes, of tensors [n, c, d0, d1, ..]. */
 typedef struct Spread {
     uint32_t n;
-    int64_t in[MAX_RANK], kernel[MAX_RANK], stride[MAX_RANK], dilation[MAX_RANK], low[MAX_RANK],
-        high[MAX_RANK], beyond[MAX_RANK], out[MAX_RANK];
+    int64_t in[MAX_RANK] /* -1: no constant */, kernel[MAX_RANK], stride[MAX_RANK],
+        dilation[MAX_RANK], low[MAX_RANK], high[MAX_RANK], beyond[MAX_RANK];
 } Spread;
 
 /* Strides, dilations and pads; the outputs' extents are those of `output_shape`, or follow. */
@@ -27,18 +27,21 @@ static bool spread_pads(Call *c, Spread *s) {
         !attr_list(c, "output_shape", s->n, 0, MAX_SPREAD, shape))
         return false;
     for (uint32_t k = 0; k < s->n; k++) {
-        int64_t full = (s->in[k] - 1) * s->stride[k] + (s->kernel[k] - 1) * s->dilation[k] + 1;
+        int64_t reach = (s->kernel[k] - 1) * s->dilation[k] + 1;
+        int64_t full = (s->in[k] - 1) * s->stride[k] + reach;
         s->low[k] = pads[k];
         s->high[k] = pads[s->n + k];
+        if (has_shape && s->in[k] < 0)
+            return onnx_fail(c, DIAG_NO_LOWERING, "output_shape needs extents that are constants");
         if (has_shape || is_same) {
-            int64_t wanted = has_shape ? shape[k] : s->in[k] * s->stride[k];
-            int64_t total = full + s->beyond[k] - wanted;
+            int64_t total = s->beyond[k] + (has_shape ? full - shape[k] : reach - s->stride[k]);
             s->low[k] = is_upper || total < 0 ? total / 2 : total - total / 2;
             if (!is_same && total >= 0) s->low[k] = total / 2;
             s->high[k] = total - s->low[k];
         }
-        s->out[k] = full + s->beyond[k] - s->low[k] - s->high[k];
-        if (s->out[k] < 1) return onnx_fail(c, DIAG_BAD_ARGUMENT, "its result would be empty");
+        int64_t out = full + s->beyond[k] - s->low[k] - s->high[k];
+        if (s->in[k] >= 0 && out < 1)
+            return onnx_fail(c, DIAG_BAD_ARGUMENT, "its result would be empty");
     }
     return true;
 }
@@ -59,27 +62,29 @@ static NodeId spread_out(Call *c, NodeId x, const Spread *s, const int64_t *low,
     x = build_spread(c->im->b, x, (DimList){rank, between}, NULL);
     for (uint32_t k = 0; k < s->n && x != NODE_NONE; k++) {
         int64_t cut_low = low[k] < 0 ? -low[k] : 0, cut_high = high[k] < 0 ? -high[k] : 0;
-        int64_t extent = (s->in[k] - 1) * s->stride[k] + 1 - cut_low - cut_high;
-        if (extent < 1) {
-            onnx_fail(c, DIAG_BAD_ARGUMENT, "its pads are larger than the tensor");
+        uint32_t axis = rank - s->n + k;
+        DimId cut = number(c, cut_low + cut_high),
+              extent = dim_sub(c->im->b->dims, shape_of(c, x)->dims[axis], cut);
+        if (!onnx_need_least(c, extent, 1)) return NODE_NONE;
+        if (dim_lo(c->im->b->dims, extent) < 1) {
+            onnx_fail(c, DIAG_BAD_ARGUMENT, "its pads may be larger than axis %u", axis);
             return NODE_NONE;
         }
-        x = part_of(c, x, rank - s->n + k, number(c, cut_low), number(c, extent));
+        x = part_of(c, x, axis, number(c, cut_low), extent);
     }
     return build_pad(c->im->b, x, (DimList){rank, before}, (DimList){rank, behind}, NULL);
 }
 
-/* A transposed convolution without padding, of which only [low, low + out) is kept; beyond it are
- * zeros. */
+/* A transposed convolution without padding, of which `low` and `high` elements are cut off; beyond
+ * it are zeros. */
 static NodeId conv_transpose_cut(Call *c, NodeId x, NodeId weights, const Spread *s,
                                  int64_t groups) {
     Spread all = {.n = s->n};
     int64_t low[MAX_RANK], high[MAX_RANK];
     for (uint32_t k = 0; k < s->n; k++) {
-        all.in[k] = (s->in[k] - 1) * s->stride[k] + (s->kernel[k] - 1) * s->dilation[k] + 1;
         all.stride[k] = 1;
         low[k] = -s->low[k];
-        high[k] = s->low[k] + s->out[k] - all.in[k];
+        high[k] = s->beyond[k] - s->high[k];
     }
     NodeId operands[] = {x, weights};
     const char *text = str_format(
@@ -92,7 +97,9 @@ static NodeId conv_transpose_cut(Call *c, NodeId x, NodeId weights, const Spread
 bool onnx_conv_transpose(Call *c) {
     NodeId x = input(c, 0), weights = input(c, 1);
     int64_t extents[MAX_RANK], kernel[MAX_RANK], groups = attr_int(c, "group", 1);
-    if (!const_dims_but(c, x, 1, extents) || !const_dims(c, weights, kernel)) return false;
+    uint32_t all_but_channels = ~2u;
+    if (!const_dims_but(c, x, all_but_channels, extents) || !const_dims(c, weights, kernel))
+        return false;
     uint32_t rank = shape_of(c, x)->rank;
     if (rank < 3 || rank != shape_of(c, weights)->rank || rank + 1 > MAX_RANK ||
         extents[1] != kernel[0] || groups < 1 || kernel[0] % groups)
@@ -101,7 +108,7 @@ bool onnx_conv_transpose(Call *c) {
     for (uint32_t k = 0; k < s.n; k++) {
         s.in[k] = extents[k + 2];
         s.kernel[k] = kernel[k + 2];
-        if (s.in[k] < 1 || s.in[k] > MAX_SPREAD || s.kernel[k] < 1 || s.kernel[k] > MAX_SPREAD)
+        if (s.in[k] == 0 || s.in[k] > MAX_SPREAD || s.kernel[k] < 1 || s.kernel[k] > MAX_SPREAD)
             return onnx_fail(c, DIAG_LIMIT, "axis %u is empty, or too large", k + 2);
     }
     if (!spread_pads(c, &s)) return false;

@@ -32,28 +32,51 @@ bool onnx_constant_of_shape(Call *c) {
     return output(c, 0, build_expand(c->im->b, value, (DimList){list.n, list.dims}));
 }
 
-/* start + index * step, of ceil((limit - start) / step) elements. */
-bool onnx_range(Call *c) {
-    const Known *from = input_known(c, 0), *to = input_known(c, 1), *by = input_known(c, 2);
-    int64_t step = 0;
-    for (uint32_t i = 0; i < 3; i++)
-        if (!input_known(c, i) || input_known(c, i)->n != 1) return fail_unknown(c, i);
+/* A bound of Range that is a whole number, or follows from dims. */
+static bool whole_bound(Call *c, uint32_t i, DimId *bound) {
+    const Value *value = input_value(c, i);
+    const Known *known = input_known(c, i);
+    if (!known && value) known = value->whole;
+    if (!known || known->n != 1) return false;
+    if (known->ints) {
+        *bound = known->ints[0];
+        return true;
+    }
+    double whole = known->floats[0];
+    *bound = fabs(whole) < INT32_MAX ? number(c, (int64_t)whole) : DIM_NONE;
+    return *bound != DIM_NONE && whole == floor(whole);
+}
+
+/* The number of elements of Range: ceil((limit - start) / step). */
+static bool n_of_range(Call *c, DimId *n) {
     DimTab *dims = c->im->b->dims;
+    DimId from, to, by;
+    int64_t step;
+    if (whole_bound(c, 0, &from) && whole_bound(c, 1, &to) && whole_bound(c, 2, &by)) {
+        if (!dim_is_const(dims, by, &step) || step == 0)
+            return onnx_fail(c, DIAG_NO_LOWERING, "its step must be a constant other than 0");
+        DimId span = step < 0 ? dim_sub(dims, from, to) : dim_sub(dims, to, from);
+        if (span != DIM_NONE && dim_hi(dims, span) < 0) span = number(c, 0);
+        *n = dim_ceil_div(dims, span, step < 0 ? -step : step);
+        return true;
+    }
+    double numbers[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const Known *known = input_known(c, i);
+        if (!known || known->n != 1 || !known->floats) return fail_unknown(c, i);
+        numbers[i] = known->floats[0];
+    }
+    double count = ceil((numbers[1] - numbers[0]) / numbers[2]);
+    if (!(count < INT32_MAX)) return onnx_fail(c, DIAG_LIMIT, "it has no number of elements");
+    *n = number(c, count < 0 ? 0 : (int64_t)count);
+    return true;
+}
+
+/* start + index * step */
+bool onnx_range(Call *c) {
     DimId n;
     NodeId first = input(c, 0), delta = input(c, 2);
-    if (from->ints) {
-        if (!to->ints || !known_int(c->im, by, 0, &step) || step == 0)
-            return onnx_fail(c, DIAG_NO_LOWERING, "its step must be a constant other than 0");
-        DimId span = dim_sub(dims, to->ints[0], from->ints[0]);
-        if (step < 0) span = dim_mul_const(dims, span, -1);
-        n = dim_ceil_div(dims, span, step < 0 ? -step : step);
-    } else {
-        double count = to->floats && by->floats
-                           ? ceil((to->floats[0] - from->floats[0]) / by->floats[0])
-                           : NAN;
-        if (!(count < INT32_MAX)) return onnx_fail(c, DIAG_LIMIT, "it has no number of elements");
-        n = number(c, count < 0 ? 0 : (int64_t)count);
-    }
+    if (!n_of_range(c, &n)) return false;
     NodeId index = build_iota(c->im->b, (DimList){1, &n}, 0, DT_I32);
     if (first == NODE_NONE || delta == NODE_NONE || index == NODE_NONE) return false;
     index = op2(c, OP_MUL, cast_to(c, index, dtype_of(c, first)), delta);
@@ -186,33 +209,45 @@ bool onnx_concat(Call *c) {
     return output(c, 0, build_concat(c->im->b, n, parts, attr_int(c, "axis", 1)));
 }
 
-/* The sizes of the parts: given, or all alike but the last. */
-static bool split_sizes(Call *c, DimId extent, IntList *sizes) {
+/* The sizes of parts that are all alike, but for the last: n * size may pass the extent. The rest
+ * of two parts is half the extent, rounded down. */
+static bool even_sizes(Call *c, DimId extent, uint32_t n, IntList *sizes) {
     DimTab *dims = c->im->b->dims;
-    uint32_t n = c->node->outputs.n;
-    if (!list_argument(c, "split", 1, sizes)) return false;
-    if (sizes->is_given)
-        return sizes->n == n ||
-               onnx_fail(c, DIAG_WRONG_COUNT, "%u sizes of %u outputs", sizes->n, n);
-    *sizes = (IntList){true, n, arena_array(c->im->arena, DimId, n + 1)};
+    *sizes = (IntList){false, n, arena_array(c->im->arena, DimId, n + 1)};
     DimId size = dim_ceil_div(dims, extent, n ? n : 1), rest = extent;
     for (uint32_t i = 0; i < n; i++) {
         sizes->dims[i] = i + 1 == n ? rest : size;
         rest = dim_sub(dims, rest, size);
     }
-    return true;
+    if (n == 2) sizes->dims[1] = dim_div(dims, extent, number(c, 2));
+    if (!n || (sizes->dims[n - 1] && dim_lo(dims, sizes->dims[n - 1]) >= 0)) return true;
+    return onnx_fail(c, DIAG_NO_LOWERING,
+                     "an extent of %s has %u equal parts if it is known to be a multiple of it, as "
+                     "a dim `%u*N` is",
+                     dim_str(dims, c->im->arena, extent), n, n);
 }
 
 bool onnx_split(Call *c) {
     NodeId x = input(c, 0);
     IntList sizes;
-    uint32_t axis;
+    uint32_t axis, n = c->node->outputs.n;
     if (x == NODE_NONE || !axis_of(c, attr_int(c, "axis", 0), shape_of(c, x)->rank, &axis) ||
-        !split_sizes(c, shape_of(c, x)->dims[axis], &sizes))
+        !list_argument(c, "split", 1, &sizes))
         return false;
-    NodeId *parts = arena_array(c->im->arena, NodeId, sizes.n + 1);
-    if (!build_split(c->im->b, x, (DimList){sizes.n, sizes.dims}, axis, parts)) return false;
-    for (uint32_t i = 0; i < sizes.n; i++) output(c, i, parts[i]);
+    DimId extent = shape_of(c, x)->dims[axis], begin = number(c, 0);
+    if (sizes.is_given && sizes.n != n)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "%u sizes of %u outputs", sizes.n, n);
+    NodeId *parts = arena_array(c->im->arena, NodeId, n + 1);
+    if (sizes.is_given) {
+        if (!build_split(c->im->b, x, (DimList){n, sizes.dims}, axis, parts)) return false;
+    } else if (!even_sizes(c, extent, n, &sizes)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!sizes.is_given) parts[i] = part_of(c, x, axis, begin, sizes.dims[i]);
+        output(c, i, parts[i]);
+        begin = dim_add(c->im->b->dims, begin, sizes.dims[i]);
+    }
     return true;
 }
 

@@ -10,10 +10,34 @@ typedef struct Window {
     int64_t size[MAX_RANK], stride[MAX_RANK], dilation[MAX_RANK], low[MAX_RANK], high[MAX_RANK];
     int64_t
         beyond[MAX_RANK]; /* elements past `high` that only the last window of ceil_mode reads */
+    /* Of an axis whose pads follow from its extent: `low` and `high` are the most of them, and of
+     * the padded axis only `whole` elements from `cut` on count. DIM_NONE: all. */
+    DimId cut[MAX_RANK], whole[MAX_RANK];
 } Window;
 
 static int64_t taps(const Window *w, uint32_t k) {
     return (w->size[k] - 1) * w->dilation[k] + 1;
+}
+
+/* The same under an extent that is no constant: windows reach over a multiple of the stride, and
+ * over the taps beyond it. */
+static bool same_pads_of_dim(Call *c, Window *w, uint32_t k, bool is_lower) {
+    DimTab *dims = c->im->b->dims;
+    DimId extent = shape_of(c, w->w.x)->dims[k + 2];
+    int64_t rest = taps(w, k) - w->stride[k], most = taps(w, k) - 1;
+    if (rest < 0 && most > 0)
+        return onnx_fail(c, DIAG_NO_LOWERING,
+                         "auto_pad with a stride longer than a window needs extents that are "
+                         "constants");
+    if (most == 0) return true;
+    w->low[k] = is_lower ? most - most / 2 : most / 2;
+    w->high[k] = most - w->low[k];
+    w->whole[k] = dim_add(dims, dim_round_up(dims, extent, w->stride[k]), number(c, rest));
+    DimId pad = dim_sub(dims, w->whole[k], extent), half = dim_div(dims, pad, number(c, 2));
+    DimId low = is_lower ? dim_sub(dims, pad, half) : half;
+    w->cut[k] = dim_sub(dims, number(c, w->low[k]), low);
+    return w->cut[k] != DIM_NONE ||
+           onnx_fail(c, DIAG_BAD_DIM, "an extent with its pads can be beyond 2^62");
 }
 
 /* SAME: as many windows as ceil(extent / stride). */
@@ -21,9 +45,11 @@ static bool same_pads(Call *c, Window *w, bool is_lower) {
     for (uint32_t k = 0; k < w->n; k++) {
         int64_t extent;
         bool is_const = dim_is_const(c->im->b->dims, shape_of(c, w->w.x)->dims[k + 2], &extent);
-        if (!is_const && w->stride[k] != 1)
-            return onnx_fail(c, DIAG_NO_LOWERING,
-                             "auto_pad with strides needs extents that are constants");
+        w->low[k] = w->high[k] = 0;
+        if (!is_const && w->stride[k] != 1) {
+            if (!same_pads_of_dim(c, w, k, is_lower)) return false;
+            continue;
+        }
         int64_t n = is_const ? (extent + w->stride[k] - 1) / w->stride[k] : 0;
         int64_t pad = is_const ? (n - 1) * w->stride[k] + taps(w, k) - extent : taps(w, k) - 1;
         if (pad < 0) pad = 0;
@@ -60,7 +86,7 @@ static bool windows_fit(Call *c, const Window *w) {
     DimTab *dims = c->im->b->dims;
     for (uint32_t k = 0; k < w->n; k++) {
         DimId extent = shape_of(c, w->w.x)->dims[k + 2];
-        int64_t least = taps(w, k) - w->low[k] - w->high[k];
+        int64_t least = w->cut[k] ? 0 : taps(w, k) - w->low[k] - w->high[k];
         if (!onnx_need_least(c, extent, least)) return false;
         if (dim_lo(dims, extent) < least)
             return onnx_fail(c, DIAG_SLICE_BOUNDS,
@@ -112,24 +138,48 @@ static int64_t least_int(Dtype dtype) {
     return -((int64_t)1 << (8 * (dtype_bytes(dtype) > 4 ? 4 : dtype_bytes(dtype)) - 1));
 }
 
+/* x with the pads of the windows. */
+static NodeId padded(Call *c, const Window *w, const Operand *value) {
+    DimId low[MAX_RANK], high[MAX_RANK];
+    uint32_t rank = w->n + 2;
+    for (uint32_t k = 0; k < rank; k++) {
+        low[k] = number(c, k < 2 ? 0 : w->low[k - 2]);
+        high[k] = number(c, k < 2 ? 0 : w->high[k - 2] + w->beyond[k - 2]);
+    }
+    NodeId x = build_pad(c->im->b, w->w.x, (DimList){rank, low}, (DimList){rank, high}, value);
+    for (uint32_t k = 0; k < w->n; k++)
+        if (w->cut[k]) x = part_of(c, x, k + 2, w->cut[k], w->whole[k]);
+    return x;
+}
+
+static bool has_cut(const Window *w) {
+    bool is_cut = false;
+    for (uint32_t k = 0; k < w->n; k++) is_cut = is_cut || w->cut[k];
+    return is_cut;
+}
+
 /* The windows; `value` stands beyond the tensor. */
 static NodeId windows(Call *c, Window *w, double value) {
     Operand beyond = operand_float(value);
     NodeId x = w->w.x;
+    bool is_cut = has_cut(w);
     if (dtype_is_int(dtype_of(c, x)))
         beyond =
             operand_int(number(c, isfinite(value) ? (int64_t)value : least_int(dtype_of(c, x))));
+    if (is_cut) x = padded(c, w, &beyond);
+    if (x == NODE_NONE) return x;
+    Windowing view = build_windowing(c->im->b, x);
     for (uint32_t k = 0; k < w->n; k++) {
         uint32_t axis = k + 2;
-        w->w.axes |= 1u << axis;
-        w->w.size[axis] = number(c, w->size[k]);
-        w->w.low[axis] = number(c, w->low[k]);
-        w->w.high[axis] = number(c, w->high[k] + w->beyond[k]);
-        w->w.stride[axis] = w->stride[k];
-        w->w.dilation[axis] = w->dilation[k];
+        view.axes |= 1u << axis;
+        view.size[axis] = number(c, w->size[k]);
+        view.low[axis] = number(c, is_cut ? 0 : w->low[k]);
+        view.high[axis] = number(c, is_cut ? 0 : w->high[k] + w->beyond[k]);
+        view.stride[axis] = w->stride[k];
+        view.dilation[axis] = w->dilation[k];
     }
-    w->w.value = &beyond;
-    return build_windows(c->im->b, &w->w);
+    view.value = &beyond;
+    return build_windows(c->im->b, &view);
 }
 
 /* The reduction of each window, [n, c, o.., k..] -> [n, c, o..]. Taps come first, as in the
@@ -165,29 +215,20 @@ static bool check_weights(Call *c, NodeId x, NodeId weights, int64_t groups, int
     return true;
 }
 
-/* x with the windows' padding, which is `value`. */
-static NodeId padded(Call *c, const Window *w, double value) {
-    int64_t low[MAX_RANK] = {0}, high[MAX_RANK] = {0};
-    uint32_t rank = w->n + 2;
-    memcpy(&low[2], w->low, w->n * sizeof *low);
-    memcpy(&high[2], w->high, w->n * sizeof *high);
-    const char *text = str_format(c->im->arena, "pad(x, low=%s, high=%s, value=%.17g)",
-                                  int_list(c, rank, low), int_list(c, rank, high), value);
-    return express(c, text, 1, &w->w.x);
-}
-
 NodeId convolution(Call *c, NodeId x, NodeId weights, NodeId bias, double beyond) {
     static const int64_t none[MAX_RANK] = {0};
     int64_t groups = attr_int(c, "group", 1), size[MAX_RANK];
     Window w;
     if (!check_weights(c, x, weights, groups, size) || !window_of(c, x, size, &w)) return NODE_NONE;
-    bool is_even = beyond == 0 && memcmp(w.low, w.high, w.n * sizeof *w.low) == 0;
+    Operand value = operand_float(beyond);
+    if (dtype_is_int(dtype_of(c, x))) value = operand_int(number(c, (int64_t)beyond));
+    bool is_even = beyond == 0 && !has_cut(&w) && !memcmp(w.low, w.high, w.n * sizeof *w.low);
     const char *text = str_format(
         c->im->arena, "conv%ud(x, w%s, stride=%s, padding=%s, dilation=%s, groups=%lld, out=%s)",
         w.n, bias == NODE_NONE ? "" : ", b", int_list(c, w.n, w.stride),
         int_list(c, w.n, is_even ? w.low : none), int_list(c, w.n, w.dilation), (long long)groups,
         dtype_name(wide_dtype(dtype_of(c, x))));
-    NodeId operands[] = {is_even ? x : padded(c, &w, beyond), weights, bias};
+    NodeId operands[] = {is_even ? x : padded(c, &w, &value), weights, bias};
     return express(c, text, bias == NODE_NONE ? 2 : 3, operands);
 }
 
@@ -254,9 +295,10 @@ static NodeId counted(Call *c, const Window *w, bool counts_pads) {
     Shape shape = *shape_of(c, w->w.x);
     shape.dims[0] = shape.dims[1] = number(c, 1);
     for (uint32_t k = 0; k < w->n && counts_pads; k++) {
-        shape.dims[k + 2] =
-            dim_add(c->im->b->dims, shape.dims[k + 2], number(c, w->low[k] + w->high[k]));
+        DimId all = dim_add(c->im->b->dims, shape.dims[k + 2], number(c, w->low[k] + w->high[k]));
+        shape.dims[k + 2] = w->cut[k] ? w->whole[k] : all;
         ones.low[k] = ones.high[k] = 0;
+        ones.cut[k] = DIM_NONE;
     }
     NodeId one = constant(c, 1, w->w.x);
     NodeId x = build_expand(c->im->b, one, (DimList){shape.rank, shape.dims});
