@@ -248,6 +248,8 @@ def main():
     for option in ("--show", "--no-fuse"):
         parser.add_argument(option, action="store_true")
     options = parser.parse_args()
+    if options.only and (options.page or options.store):
+        parser.error("--page and --store write all names: leave out --only")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     with open(os.path.join(ROOT, "docs", "OPS.md")) as page:
