@@ -77,6 +77,9 @@ EXAMPLES = $(wildcard dsl/examples/*.g)
 objs = $(patsubst %.c,$(O)/%.o,$(patsubst $(GEN)/%.c,gen/%.c,$(1)))
 tests = $(patsubst tests/%.c,$(B)/tests/%,$(1))
 PLAIN_TESTS = $(call tests,$(PLAIN_TEST_SRC))
+# Tests that run build/fusec, which is never built with the sanitizers, are the same with and without.
+PROGRAM_TEST_SRC = $(shell grep -l '"lib/command\.h"' $(PLAIN_TEST_SRC) /dev/null)
+SANITIZED_TESTS = $(call tests,$(filter-out $(PROGRAM_TEST_SRC),$(PLAIN_TEST_SRC)))
 LLVM_TESTS = $(call tests,$(LLVM_TEST_SRC))
 EMULATED_TESTS = $(call tests,$(shell grep -l '"emulator/emu\.h"' $(LLVM_TEST_SRC) /dev/null))
 
@@ -101,7 +104,6 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-# test_cli and test_cli_wrong run build/fusec, which is never built with the sanitizers.
 .PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak ulp sweep shapes fuzz asan layers \
   format format-check docs docs-check prose wc wc-check compile-time bench-cpu install clean
 
@@ -285,8 +287,8 @@ check-llvm: $(LLVM_TESTS) ## Run the tests that link LLVM
 
 asan: build/fusec ## Run the tests that need no LLVM under the address and undefined behaviour sanitizers
 	+@$(AGAIN) CONFIG=asan check-asan
-check-asan: $(PLAIN_TESTS)
-	@sh tools/run_tests.sh $(PLAIN_TESTS)
+check-asan: $(SANITIZED_TESTS)
+	@sh tools/run_tests.sh $(SANITIZED_TESTS)
 
 soak: $(B)/tests/soak/soak ulp ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1 ARGS=--device=cuda), and errors of unary ops
 	$(Q)$< $(N) $(SEED) $(ARGS)
@@ -346,7 +348,7 @@ bench-openblas: ## Time f32 matrix products on THREADS cores beside OpenBLAS, wh
 build/time_runs: $(O)/tools/time_runs.o
 	$(call say,LINK )$(CC) -o $@ $^
 compile-time: build/fusec build/time_runs ## Check how long every example takes to compile, to PTX and for a CPU
-	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
+	@sh tools/compile_time.sh 20 build/time_runs build/fusec $(EXAMPLES)
 
 # The package that makes the tests is installed beside the build, not in the system.
 .PHONY: onnx-node-tests onnx-networks onnx-exports
@@ -377,9 +379,9 @@ check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULA
 	+@$(AGAIN) CONFIG=asan tests-built
 	+@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
-	  "$(patsubst build/%,build/asan/%,$(PLAIN_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
+	  "$(patsubst build/%,build/asan/%,$(SANITIZED_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
 	  "$(FUZZ_SECONDS)" "$(FUZZERS)" "$(TARBALL)" $(EMULATOR)
-tests-built: $(PLAIN_TESTS)
+tests-built: $(SANITIZED_TESTS)
 
 test: ## Install what is missing, build everything, run every test
 	@$(MAKE) --no-print-directory deps

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks how long the compiler takes for each example to PTX and to an object for a CPU, process start
-# to exit: the median of 20 runs (of 9 for objects), in milliseconds.
-# compile_time.sh TIME_RUNS FUSEC SOURCE...
+# to exit: the median of RUNS runs (half of that for objects), in milliseconds.
+# compile_time.sh RUNS TIME_RUNS FUSEC SOURCE...
 #
 # The goals of PTX: 50 ms, 100 with a matmul, and 500 for a network that would take more than 150
 # launches without fusion. Objects are LLVM's work, which grows with the functions (variants of
@@ -12,15 +12,15 @@
 # took the processors away more often than every 25 ms.
 set -u
 limit_ms=50 matmul_limit_ms=100 network_limit_ms=500 network_launches=150 object_limit_ms=100
-time_runs=$1 fusec=$2
-shift 2
+runs=$1 time_runs=$2 fusec=$3
+shift 3
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 passed=0 failed=0 skipped=0
 
 measure() { # measure SOURCE TARGET: sets wall, cpu (microseconds) and switches
-    n_runs=20 kind=ptx
-    [ "$2" != cpu ] || n_runs=9 kind=obj
+    n_runs=$runs kind=ptx
+    [ "$2" != cpu ] || n_runs=$(((runs + 1) / 2)) kind=obj
     "$time_runs" $n_runs "$fusec" "$1" "--target=$2" --emit=$kind -o "$out/made" >"$out/times" \
         2>"$out/error" &&
         read -r wall cpu switches <"$out/times"

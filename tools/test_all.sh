@@ -36,7 +36,7 @@ jobs "$@" | sh "$tools/run_tests.sh"
 
 # What measures time, or uses all processors by itself.
 {
-    echo "build compile_time sh $tools/compile_time.sh build/time_runs build/fusec" dsl/examples/*.g
+    echo "build compile_time sh $tools/compile_time.sh 7 build/time_runs build/fusec" dsl/examples/*.g
     criterion_jobs "$1" | grep '_times '
     echo "build install sh tests/install/check_install.sh $7"
 } | JOBS=1 sh "$tools/run_tests.sh"

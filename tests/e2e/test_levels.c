@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_RANDOM = 60, MAX_EXTENT = 100 };
+enum { N_RANDOM = 30, MAX_EXTENT = 100 };
 
 static const Target *multi(void) {
     return target_get(TARGET_CPU_MULTI);
