@@ -15,7 +15,7 @@
 
 /* Under the sanitizers, which look for wrong accesses, fewer programs have to do. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { N_SEEDS = 6, EXAMPLE_STEP = 3, LEAST_EDGES = 100, HAS_EVERY_KIND = false };
+enum { N_SEEDS = 4, EXAMPLE_STEP = 5, LEAST_EDGES = 60, HAS_EVERY_KIND = false };
 #else
 enum { N_SEEDS = 40, EXAMPLE_STEP = 1, LEAST_EDGES = 300, HAS_EVERY_KIND = true };
 #endif
