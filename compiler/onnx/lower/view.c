@@ -63,8 +63,8 @@ static bool n_of_range(Call *c, DimId *n) {
     double numbers[3];
     for (uint32_t i = 0; i < 3; i++) {
         const Known *known = input_known(c, i);
-        if (!known || known->n != 1 || !known->floats) return fail_unknown(c, i);
-        numbers[i] = known->floats[0];
+        if (!known || known->n != 1) return fail_unknown(c, i);
+        numbers[i] = known->floats ? known->floats[0] : NAN;
     }
     double count = ceil((numbers[1] - numbers[0]) / numbers[2]);
     if (!(count < INT32_MAX)) return onnx_fail(c, DIAG_LIMIT, "it has no number of elements");
