@@ -37,15 +37,25 @@ def interpolate_cubic(x, axis, low, f) {
   return p + q + r + s
 }
 
+# A number k from 0 on, or 1 if it is 0; of dtype t, if it is known only at run time.
+def interpolate_den(k, t) = k if most(-k) < 0 else 1 if most(k) < 1 else maximum(extent(iota([k]), 0, t), 1)
+
+# The integers of x divided by k, a number or a tensor, as dtype t.
+def interpolate_fraction(x, k, t) {
+  far = k if kind(k) == "tensor" else none if is_known(k) else extent(iota([k]), 0, dtype(x))
+  return cast(x, t) / k if far == none else cast(x, t) / cast(far, t)
+}
+
 # One axis of x as m elements. Their places are fractions num / den of elements of x.
 def interpolate_axis(x, axis, m, scale, is_cubic, align_corners) {
   n = dim(x, axis)
-  i = iota([m])
+  t = i64 if most(m) * most(n) >= 1 << 29 else i32
+  i = iota([m], dtype=t)
   num = i * (n - 1) if align_corners else 2 * i + (1 - scale) if scale != none else (2 * i + 1) * n - m
-  den = 2 * (m if scale == none else scale) if !align_corners else m - 1 if m > 1 else 1
+  den = interpolate_den(m - 1, t) if align_corners else 2 * (m if scale == none else scale)
   place = num if is_cubic else maximum(num, 0)
   low = (place + den) / den - 1
-  f = reshape(cast(place - low * den, dtype(x)) / den, [m] + [1] * (rank(x) - axis - 1))
+  f = reshape(interpolate_fraction(place - low * den, den, dtype(x)), [m] + [1] * (rank(x) - axis - 1))
   return interpolate_cubic(x, axis, low, f) if is_cubic else interpolate_linear(x, axis, low, f)
 }
 
@@ -95,9 +105,9 @@ def interpolate_along(x, axis, m, scale, factor, mode, align_corners) {
 }
 
 # x: [B, C, ..] with the other axes `scale_factor` times as long, or of the extents `size`. `mode` is "nearest",
-# "nearest-exact", "bicubic", "area", or "linear", "bilinear" or "trilinear" of one, two or three axes. Sizes must be
-# numbers, if there is no `scale_factor` that is an integer, or with `align_corners`. With `recompute_scale_factor`
-# places follow from the sizes in place of a factor that is no integer.
+# "nearest-exact", "bicubic", "area", or "linear", "bilinear" or "trilinear" of one, two or three axes. A `scale_factor`
+# that is no integer is of axes whose extents are numbers. With `recompute_scale_factor` places follow from the sizes in
+# place of such a factor.
 def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=false, recompute_scale_factor=false) {
   is_linear = mode == "linear" || mode == "bilinear" || mode == "trilinear"
   is_nearest = mode == "nearest" || mode == "nearest-exact"

@@ -487,6 +487,11 @@ def _(out, x, dims):
     return text
 
 
+@row("roll.default")
+def _(out, x, shifts, dims=None):
+    return f"roll({x}, {shape(shifts)}, {axes(x, dims)})" if dims else f"roll({x}, {shape(shifts)})"
+
+
 @row("cat.default")
 def _(out, xs, dim=0):
     xs = [x.to(out.dtype) for x in xs if x.shape != [0] or out.rank == 1]
@@ -1045,11 +1050,24 @@ def _(out, grad, indices, n_words, padding_idx, scale_by_frequency):
 
 # ---- images ----
 
+def resize_by(mode, out, x, factors):
+    """The axes one by one, whose extents are dims: the language multiplies no dim by a fraction."""
+    text = x.to("f32" if x.dtype in ("f16", "bf16") and mode != "nearest" else x.dtype)
+    for axis, factor in enumerate(factors, 2):
+        how = f"{text}, {axis}, {out.shape[axis]}, {float(factor)}, false"
+        if factor != 1:
+            text = f"interpolate_nearest_by({how})" if mode == "nearest" else f"interpolate_between({how})"
+    return f"cast({text}, {x.dtype})"
+
+
 def resize(mode):
     def write(out, x, size, *args):
         scales, corners = args[-1], args[0] if len(args) == 2 else False
         scales = scales and [int(f) if float(f).is_integer() else f for f in scales]
-        how = f"scale_factor={shape(scales)}" if scales is not None else f"size={shape(out.shape[2:])}"
+        if scales and not corners and not all(isinstance(f, int) or isinstance(n, int) for f, n in zip(scales, x.shape[2:])):
+            return resize_by(mode, out, x, scales)
+        is_size = scales is None or (corners and not all(isinstance(f, int) for f in scales))
+        how = f"size={shape(out.shape[2:])}" if is_size else f"scale_factor={shape(scales)}"
         return f'interpolate({x}, {how}, mode="{mode}"{", align_corners=true" if corners else ""})'
     return write
 

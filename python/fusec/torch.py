@@ -167,12 +167,24 @@ class Translator:
             raise Unsupported(f"the extent {expr} is no integer")
         if expr.is_Symbol:
             return self.dim(expr)
+        if type(expr).__name__ == "TruncToInt":
+            return self.scaled_extent(expr)
         parts = [self.extent(arg) for arg in expr.args]
         joins = {"Add": " + ", "Mul": "*", "FloorDiv": " / ", "CleanDiv": " / ", "Mod": " % ", "PythonMod": " % "}
         join = joins.get(type(expr).__name__)
         if not join or not all(isinstance(p, (int, str)) for p in parts):
             raise Unsupported(f"the extent {expr} has no spelling among + - * / % of dims")
         return "(" + join.join(map(str, parts)) + ")"
+
+    def scaled_extent(self, expr):
+        """An extent times a fraction, rounded down. Only binary fractions are exact, as PyTorch's float product is not."""
+        factors = sympy.Mul.make_args(expr.args[0])
+        numbers = [f for f in factors if f.is_Number]
+        floats = [f for f in factors if type(f).__name__ == "ToFloat"]
+        above, below = float(numbers[0]).as_integer_ratio() if len(numbers) == 1 else (0, 1)
+        if len(factors) != 2 or len(floats) != 1 or above <= 0 or below > 64:
+            raise Unsupported(f"the extent {expr} is not a dim times a multiple of 1/64; give the size in place of the factor")
+        return f"({above}*{self.extent(floats[0].args[0])} / {below})"
 
     # ---- values ----
 

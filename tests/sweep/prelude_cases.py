@@ -14,6 +14,7 @@ CASES = {}
 PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even", "adaptive_axis", "adaptive_uneven",
          "adaptive_pool", "adaptive_max_axis", "adaptive_max_places", "adaptive_max_pool",
          "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
+         "interpolate_den", "interpolate_fraction",
          "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "attention_scores", "attention_heads",
          "attention_groups", "pick_largest", "is_among", "reduced", "count", "scan_join", "scan_may_join",
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",

@@ -95,6 +95,7 @@ def cases():
     yield "as_strided", (lambda a: (a * 2).permute(0, 2, 3, 1).as_strided((2, 8, 32), (256, 1, 8)), [image])
     yield "repeat", (lambda a: a.repeat(2, 3), [x])
     yield "flip", (lambda a: a.flip(0, 1), [x])
+    yield "roll", (lambda a: (a.roll(2), a.roll((1, -4), (0, 1)), a.roll(7, 1)), [x])
     yield "cat", (lambda a, b: (torch.cat([a, b], 1), torch.stack([a, b])), [x, y])
     yield "split", (lambda a: tuple(a.split([1, 4], 1)), [x])
     yield "select", (lambda a: (a[1], a[:, -1]), [x])
@@ -166,6 +167,8 @@ def cases():
     yield "nearest", (lambda a: F.interpolate(a, scale_factor=2), [image])
     yield "bilinear", (lambda a: F.interpolate(a, size=(13, 11), mode="bilinear"), [image])
     yield "bilinear corners", (lambda a: F.interpolate(a, size=(13, 11), mode="bilinear", align_corners=True), [image])
+    yield "bilinear by fractions", (lambda a: (F.interpolate(a, scale_factor=1.5, mode="bilinear"), F.interpolate(
+        a, scale_factor=(0.5, 2.25), mode="bilinear", align_corners=True)), [image])
     yield "grid_sample", (lambda a, g: F.grid_sample(a, g, align_corners=False), [image, floats(2, 3, 3, 2) / 2])
     yield from by_overload()
     yield from beyond_core()
