@@ -73,6 +73,10 @@ def programs():
                                x.shape[0] - k, torch.select_scatter(x, x[0], 0, -1))),
         [floats(5, 8), torch.tensor([0, -2, 1])], [floats(9, 8), torch.tensor([-1, 8, 3])],
         dynamic_shapes=(({0: batch}, None),))
+    yield "tied_weights", lambda: Network(TiedWords(), [below(40, 2, 7)], [below(40, 2, 7)], n_weights=3)
+    yield "many_outputs", lambda: Network(ManyOutputs(), [floats(3, 8)], [floats(3, 8)])
+    yield "image", lambda: Network(image_network(), [floats(2, 3, 16, 16)], [floats(2, 3, 16, 16)], n_weights=9)
+    yield "recurrent", lambda: Network(nn.GRU(6, 8, batch_first=True), [floats(2, 4, 6)], [floats(2, 4, 6)])
     size = {0: batch, 2: Dim("H", min=8, max=64), 3: Dim("W", min=8, max=64)}
     yield "dynamic_images", lambda: Network(
         Function(lambda x: (
@@ -82,10 +86,6 @@ def programs():
             F.interpolate(x, scale_factor=0.75), F.interpolate(x, scale_factor=1.5, mode="bilinear", align_corners=True),
             x.roll((3, -1), (2, 3)), x.roll(x.shape[2] // 2, 2), x.roll(5), x.flip(2, 0))),
         [floats(2, 2, 9, 12)], [floats(3, 2, 14, 8)], dynamic_shapes=((size,),))
-    yield "tied_weights", lambda: Network(TiedWords(), [below(40, 2, 7)], [below(40, 2, 7)], n_weights=3)
-    yield "many_outputs", lambda: Network(ManyOutputs(), [floats(3, 8)], [floats(3, 8)])
-    yield "image", lambda: Network(image_network(), [floats(2, 3, 16, 16)], [floats(2, 3, 16, 16)], n_weights=9)
-    yield "recurrent", lambda: Network(nn.GRU(6, 8, batch_first=True), [floats(2, 4, 6)], [floats(2, 4, 6)])
 
 
 def with_statistics(model, size):
