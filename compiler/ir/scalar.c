@@ -482,6 +482,15 @@ bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer) {
     return false;
 }
 
+bool guard_has(const ScalarTab *tab, GuardId list, Guard condition) {
+    for (; list; list = guard_get(tab, list).next) {
+        Guard own = guard_get(tab, list);
+        if (own.index == condition.index && own.lo == condition.lo && own.hi == condition.hi)
+            return true;
+    }
+    return false;
+}
+
 uint32_t guard_axes(const ScalarTab *tab, GuardId id) {
     uint32_t axes = 0;
     for (; id; id = tab->guards.data[id].next)

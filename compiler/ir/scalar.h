@@ -107,6 +107,8 @@ Guard guard_get(const ScalarTab *tab, GuardId id);
  * contradicts a condition of `outer`: on the same index, one that differs by a dim, or the same
  * axis. */
 bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer);
+/* Whether `condition`'s first condition is one of the list's. */
+bool guard_has(const ScalarTab *tab, GuardId list, Guard condition);
 uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
 /* The cost of one scalar and its address, in primitives. */

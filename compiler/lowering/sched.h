@@ -76,6 +76,7 @@ typedef struct CpuGemmSched {
     uint32_t register_m, register_n;
     bool is_blocked; /* panels of both operands are packed for the cache; false: columns are
                       * streamed */
+    bool has_strips; /* the lhs is packed in strips (template/cpu_strips.h) */
 } CpuGemmSched;
 
 /* CPU_TAPS: a work unit has `chunk` elements of the axis `walked`, and all of the lane axis, which

@@ -204,6 +204,7 @@ static void print_cpu_gemm(const CpuGemmSched *s, Text *out) {
     text_printf(out, ", tile %u x %u x %u, unit %u x %u, registers %u x %u, %s", s->tile_m,
                 s->tile_n, s->tile_k, s->unit_m, s->unit_n, s->register_m, s->register_n,
                 s->is_blocked ? "blocked" : "streamed");
+    if (s->has_strips) text_puts(out, ", strips");
 }
 
 static void print_gemv(const GemvSched *s, Text *out) {

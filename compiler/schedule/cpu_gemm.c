@@ -38,6 +38,8 @@ typedef struct Gemm {
     uint32_t acc_bytes, vector_bytes, lanes;
     bool is_transposed;
     bool leaves_rows, leaves_columns; /* they are not packed */
+    bool has_strips;                  /* the lhs is packed in strips */
+    CpuStrips strips;
     GemmLaunch launch;
 } Gemm;
 
@@ -55,6 +57,8 @@ static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
     bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
     bool has_one_vector = dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
     uint32_t most_rows = is_wide ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
+    if (gemm->has_strips && !gemm->is_transposed && has_one_vector && !is_wide)
+        most_rows = SCHED_CPU_STRIP_ROWS;
     if (gemm->leaves_rows)
         most_rows = is_wide || has_one_vector ? SCHED_CPU_POINTER_ROWS : SCHED_CPU_LOW_TILE_ROWS;
     uint32_t rows = cut(n_rows, most_rows, 1);
@@ -196,6 +200,27 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     set_tiles(gemm, sched, tile, block, unit);
 }
 
+/* A unit is a part of a row of the image, with all columns that go into a block: each packs the
+ * strips again. */
+static void choose_strips(const Gemm *gemm, Sched *sched) {
+    int64_t n_rows = dim_hi(gemm->dims, gemm->rows), n_columns = dim_hi(gemm->dims, gemm->columns);
+    Tile tile = choose_fitting_tile(gemm, n_rows);
+    uint32_t prepared = gemm->kernel->panel_columns, most = cpu_strips_width(&gemm->strips);
+    if (prepared) tile.vectors = vectors_of_panel(gemm, prepared);
+    uint32_t width = tile.vectors * sched->lanes;
+    int64_t most_beside =
+        gemm->is_transposed ? min_i64(block_columns(gemm), most) : block_columns(gemm);
+    sched->cpu_gemm.is_blocked = sched->cpu_gemm.has_strips = true;
+    sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
+    uint32_t columns = cut(n_columns, most_beside, prepared ? prepared : width);
+    int64_t most_down = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns;
+    if (!gemm->is_transposed) most_down = min_i64(most_down, most);
+    Block block = {cut(n_rows, most_down, tile.rows), columns};
+    uint32_t windows = gemm->is_transposed ? block.columns : block.rows;
+    sched->cpu_gemm.tile_k = (uint32_t)cpu_strips_depth(&gemm->strips, windows, sched->lanes);
+    set_tiles(gemm, sched, tile, block, block);
+}
+
 static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     Tile tile = {.rows = n_rows < 1 ? 1 : (uint32_t)n_rows, .vectors = 1};
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
@@ -238,6 +263,7 @@ static void add_few_rows(const Gemm *gemm, Candidates *list) {
     static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS};
     int64_t most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
+    if (gemm->has_strips) return;
     if (!has_panels && (gemm->leaves_columns || !can_stream(gemm))) return;
     for (uint32_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         Variant *variant = candidate_at_most(list, gemm->rows, bounds[i]);
@@ -251,8 +277,20 @@ static void add_few_rows(const Gemm *gemm, Candidates *list) {
 /* Adds a packed candidate, if there is one. */
 static void add_packed(const Gemm *gemm, Variant *variant) {
     if (!variant) return;
-    choose_packed(gemm, &variant->sched, dim_hi(gemm->dims, gemm->rows));
+    if (gemm->has_strips)
+        choose_strips(gemm, &variant->sched);
+    else
+        choose_packed(gemm, &variant->sched, dim_hi(gemm->dims, gemm->rows));
     set_grid(gemm, variant);
+}
+
+/* Strips are of the lhs. */
+static void leave_operands(Gemm *gemm) {
+    bool has_row_strips = gemm->has_strips && !gemm->is_transposed;
+    bool has_column_strips = gemm->has_strips && gemm->is_transposed;
+    gemm->leaves_rows = !has_row_strips && cpu_pack_leaves_rows(gemm->kernel, gemm->is_transposed);
+    gemm->leaves_columns =
+        !has_column_strips && cpu_pack_leaves_columns(gemm->kernel, gemm->is_transposed);
 }
 
 static Gemm gemm_of(const Kernel *kernel, const Target *target) {
@@ -270,15 +308,16 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
                  .acc_bytes = dtype_bytes(reduce->acc),
                  .vector_bytes = target->vector_bytes,
                  .launch = {.n_gemms = 1}};
+    Arena *arena = scalartab_arena(kernel->scalars);
     gemm.lanes = gemm.vector_bytes / gemm.acc_bytes;
-    if (cpu_pack_transposes(kernel, gemm.lanes)) {
+    gemm.has_strips = cpu_pack_has_strips(arena, kernel, gemm.lanes, &gemm.strips);
+    if (cpu_pack_transposes(arena, kernel, gemm.lanes)) {
         gemm.is_transposed = true;
         gemm.rows = n;
         gemm.columns = m;
         gemm.column_operand = reduce->lhs;
     }
-    gemm.leaves_rows = cpu_pack_leaves_rows(kernel, gemm.is_transposed);
-    gemm.leaves_columns = cpu_pack_leaves_columns(kernel, gemm.is_transposed);
+    leave_operands(&gemm);
     return gemm;
 }
 
@@ -340,6 +379,8 @@ bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
 static void list_variants(const Scheduler *s, Candidates *list) {
     Gemm gemm = gemm_of(s->kernel, s->target);
     gemm.launch = s->launch;
+    gemm.has_strips = gemm.has_strips && !s->launch.has_rows && s->launch.n_gemms == 1;
+    leave_operands(&gemm);
     list->base.sched.template = TEMPLATE_CPU_GEMM;
     list->base.sched.lanes = gemm.lanes;
     add_few_rows(&gemm, list);

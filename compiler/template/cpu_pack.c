@@ -45,16 +45,6 @@ static bool leaves_columns(const Kernel *kernel, ScalarId value, uint32_t axis) 
            index_lane_motion(tab, address, axis, INDEX_ANY_START) == LANES_CONTIGUOUS;
 }
 
-bool cpu_pack_transposes(const Kernel *kernel, uint32_t lanes) {
-    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
-    uint32_t m = gemm_axis_m(kernel);
-    int64_t n_rows = dim_hi(dims, kernel_axis_extent(kernel, m));
-    int64_t n_columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
-    ScalarId left = kernel->reduces.data[0].lhs;
-    bool needs_vectors = leaves_columns(kernel, left, m) || !leaves_rows(kernel, left, m);
-    return n_columns < lanes && n_rows > n_columns && needs_vectors;
-}
-
 bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed) {
     const Reduce *reduce = &kernel->reduces.data[0];
     return is_transposed ? leaves_rows(kernel, reduce->rhs, gemm_axis_n(kernel))
@@ -103,4 +93,41 @@ CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uin
         return (CpuPack){.way = PACK_OWN_AXIS};
     if (pack_along_k(arena, kernel, value, lanes, false, &pack)) return pack;
     return pack_singles(arena, kernel, value, axis);
+}
+
+bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
+    CpuPack pack;
+    if (lanes == 1 || pack_along_k(arena, kernel, reduce->lhs, lanes, true, &pack)) return false;
+    bool is_narrow = dim_hi(dims, kernel_axis_extent(kernel, n)) < lanes;
+    if (is_narrow && leaves_columns(kernel, reduce->lhs, m)) return false;
+    if (!cpu_strips_find(arena, kernel, strips)) return false;
+    if (strips->n_taps > 1 && leaves_rows(kernel, reduce->lhs, m)) return false;
+    pack = cpu_pack_columns(arena, kernel, reduce->rhs, n, lanes, false);
+    bool is_along_k = pack.way == PACK_K || pack.way == PACK_RUNS_OF_K;
+    int64_t step = cpu_strips_step(strips);
+    return !is_along_k || step == 1 || step % lanes == 0;
+}
+
+/* Whether a transposed tile takes less time: its lanes are more often full, but it packs the
+ * weights again for each row of the image. */
+static bool strips_transpose(int64_t n_rows, int64_t n_columns, int64_t lanes) {
+    enum { PACK_CLOCKS = 32 }; /* of the weights at a k, in halves */
+    int64_t own = n_columns * ((n_rows + lanes - 1) / lanes) + PACK_CLOCKS;
+    return n_columns < lanes && own < n_rows;
+}
+
+bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+    CpuStrips strips;
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    uint32_t m = gemm_axis_m(kernel);
+    int64_t n_rows = dim_hi(dims, kernel_axis_extent(kernel, m));
+    int64_t n_columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
+    if (cpu_pack_has_strips(arena, kernel, lanes, &strips))
+        return strips_transpose(n_rows, n_columns, lanes);
+    ScalarId left = kernel->reduces.data[0].lhs;
+    bool needs_vectors = leaves_columns(kernel, left, m) || !leaves_rows(kernel, left, m);
+    return n_columns < lanes && n_rows > n_columns && needs_vectors;
 }

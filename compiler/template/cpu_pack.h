@@ -4,6 +4,7 @@
 #define FUSEC_TEMPLATE_CPU_PACK_H
 
 #include "plan/kernel.h"
+#include "template/cpu_strips.h"
 
 /* Elements that are contiguous along neither axis are loaded one by one: of rows along k, of
  * columns along their own axis. PACK_STRIDED: at equal distances; PACK_SINGLES: each index
@@ -11,13 +12,17 @@
  *
  * PACK_NONE: windows over an image without guards. The address of an element is what k adds to what
  * the other axes add, so a register tile adds an offset from a table to a pointer per row, and
- * packing would only copy each pixel once for each window that it is in. */
+ * packing would only copy each pixel once for each window that it is in.
+ *
+ * PACK_STRIPS: windows along the rows of an image, see cpu_strips.h. The register tile reads them
+ * as if they were such an image. */
 typedef enum {
     PACK_OWN_AXIS,
     PACK_K,
     PACK_RUNS_OF_K,
     PACK_STRIDED,
     PACK_SINGLES,
+    PACK_STRIPS,
     PACK_NONE
 } PackWay;
 
@@ -34,14 +39,21 @@ CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32
 CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                          uint32_t lanes, bool must);
 
+/* Whether the lhs has strips, and no better way to be packed. */
+bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips);
 /* Whether the register tile is transposed, where vectors have so many lanes: its vectors lie along
  * m. */
-bool cpu_pack_transposes(const Kernel *kernel, uint32_t lanes);
+bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Whether the tile's rows or columns are read where they are. */
 bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed);
 bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed);
 
 /* Whether elements are loaded one by one. */
+/* Whether the register tile adds offsets of k to the operand's place. */
+static inline bool cpu_pack_has_places(CpuPack pack) {
+    return pack.way == PACK_NONE || pack.way == PACK_STRIPS;
+}
+
 static inline bool cpu_pack_is_single(CpuPack pack) {
     return pack.way == PACK_STRIDED || pack.way == PACK_SINGLES;
 }

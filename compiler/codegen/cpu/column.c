@@ -307,7 +307,7 @@ static void straight_columns(Column *column) {
         return;
     }
     straight_ends(column, steps);
-    column->piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi};
+    column->piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi, false};
     cpu_each_step(lower, lower_index_const(lower, steps.lo),
                   lower_index_const(lower, steps.hi - steps.lo), column->lanes, false,
                   straight_step, column);

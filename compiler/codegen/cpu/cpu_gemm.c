@@ -90,12 +90,20 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
     int64_t n_partials = partial_rows * gemm->block_columns;
     gemm->rows = first->rows;
     gemm->columns = first->columns;
-    bool has_rows = gemm->row.pack.way != PACK_NONE,
-         has_columns = gemm->column.pack.way != PACK_NONE;
+    bool has_rows = !cpu_pack_has_places(gemm->row.pack),
+         has_columns = !cpu_pack_has_places(gemm->column.pack);
     if (has_rows && !shares_rows(gemm, first))
         gemm->rows = cpu_array_new(lower, gemm->acc, false, gemm_row_panel_elems(gemm)).values;
     if (has_columns && !shares_columns(gemm, first) && !gemm->is_streamed && !gemm->has_panels)
         gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
+    if (gemm->row.strips)
+        gemm->rows =
+            cpu_array_new(lower, gemm->acc, false, gemm_strips_elems(gemm, gemm->row.strips))
+                .values;
+    if (gemm->column.strips)
+        gemm->columns =
+            cpu_array_new(lower, gemm->acc, false, gemm_strips_elems(gemm, gemm->column.strips))
+                .values;
     gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
     gemm_make_offsets(gemm);
 }
@@ -298,7 +306,10 @@ static void each_panel(const SequenceGemms *sequence) {
 static void take_columns(Gemm *gemm, const Gemm *first) {
     follow(gemm, first);
     gemm_find_offsets(gemm);
-    if (gemm->has_panels)
+    if (gemm->row.strips) gemm_pack_strips(gemm, &gemm->row);
+    if (gemm->column.strips)
+        gemm_pack_strips(gemm, &gemm->column);
+    else if (gemm->has_panels)
         gemm_find_panels(gemm);
     else if (!gemm->is_streamed && !shares_columns(gemm, first))
         gemm_pack_columns(gemm);

@@ -93,7 +93,7 @@ static PointPiece walked_middle(const Taps *taps, Val *begin, Val *end) {
     const Codegen *k = lower->k;
     uint32_t walked = lower->variant->sched.cpu_taps.walked;
     CpuTapsSteps steps = cpu_taps_steps(k->arena, lower->kernel, walked, 1);
-    PointPiece piece = {steps.has_middle, walked, steps.lo, steps.hi};
+    PointPiece piece = {steps.has_middle, walked, steps.lo, steps.hi, false};
     *begin = taps->begin, *end = taps->end;
     if (!steps.has_middle) return piece;
     Val lo = lower_index_const(lower, steps.lo), hi = lower_index_const(lower, steps.hi);
@@ -202,7 +202,7 @@ static void along_lanes(Taps *taps) {
         cpu_taps_steps(lower->k->arena, lower->kernel, lower->lane_axis, taps->lanes);
     Val begin = lower_index_const(lower, 0), n = lower_extent(lower, lower->lane_axis);
     if (steps.has_middle) {
-        taps->piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi};
+        taps->piece = (PointPiece){true, lower->lane_axis, steps.lo, steps.hi, false};
         ends(taps);
         begin = lower_index_const(lower, taps->piece.lo);
         n = lower_index_const(lower, taps->piece.hi - taps->piece.lo);

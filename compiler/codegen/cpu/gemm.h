@@ -21,7 +21,8 @@ typedef struct GemmOperand {
     CpuSpan span;     /* of k: the piece, as far as it is in the block of k */
     Val offsets; /* see gemm_offsets.c: what k adds to the address, where a vector begins in the
                   * block of k, or at each k; NULL: each vector computes its address */
-    bool has_all_offsets; /* of all of K */
+    bool has_all_offsets;    /* of all of K */
+    const CpuStrips *strips; /* of PACK_STRIPS */
 } GemmOperand;
 
 typedef struct Gemm {
@@ -51,6 +52,7 @@ typedef struct Gemm {
      * panel_depth steps of k, or for panels in memory after all of K. Partial results have a pitch
      * of block_columns. */
     uint32_t row_stride, k_stride;
+    uint32_t strip_pitch; /* elements from one strip to the next */
     Val rows, columns, partials;
     /* The position in the loops. */
     Point point;                   /* of the unit: the batch axes are set */
@@ -93,6 +95,12 @@ void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, GemmRun *run
  * columns past the edge get copies or zeros; no result depends on them. */
 void gemm_pack_rows(Gemm *gemm);
 void gemm_pack_columns(Gemm *gemm);
+/* The elements of the strips of a block of k. */
+int64_t gemm_strips_elems(const Gemm *gemm, const CpuStrips *strips);
+/* The elements of strip memory that the steps of a block of k begin with, as a constant table. */
+Val gemm_strip_offsets(const Gemm *gemm, const CpuStrips *strips);
+/* Packs the strips of the block of k, for the unit's rows or columns. */
+void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand);
 /* Sets `columns` to the block of k of the unit's first panel in memory. */
 void gemm_find_panels(Gemm *gemm);
 /* Whether the machine multiplies and adds pairs of the operands, exactly. */

@@ -16,7 +16,7 @@ static bool has_offsets(const Gemm *gemm, const GemmOperand *operand) {
     const ScalarTab *scalars = gemm->lower->kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
     const Scalar *load = scalar_get(scalars, operand->value);
-    if (operand->pack.way == PACK_NONE) return true;
+    if (cpu_pack_has_places(operand->pack)) return true;
     if (!operand->pack.run || !gemm_operand_is_plain(gemm, operand) || load->guard) return false;
     IndexExpr expr = index_expr(tab, load->index);
     bool is_sum = true;
@@ -107,6 +107,10 @@ void gemm_make_offsets(Gemm *gemm) {
     for (int i = 0; i < 2; i++) {
         GemmOperand *operand = operands[i];
         if (!operand || !has_offsets(gemm, operand)) continue;
+        if (operand->strips) {
+            operand->offsets = gemm_strip_offsets(gemm, operand->strips);
+            continue;
+        }
         bool has_room = n_k > 0 && n_k <= MOST_OFFSETS;
         operand->offsets = has_room ? constant_offsets(gemm, operand, n_k) : NULL;
         operand->has_all_offsets =
@@ -122,7 +126,7 @@ void gemm_make_offsets(Gemm *gemm) {
 void gemm_find_offsets(Gemm *gemm) {
     GemmOperand *operands[2] = {&gemm->row, &gemm->column};
     for (int i = 0; i < 2; i++)
-        if (operands[i]->offsets && !operands[i]->has_all_offsets)
+        if (operands[i]->offsets && !operands[i]->has_all_offsets && !operands[i]->strips)
             each_offset(gemm, operands[i], (CpuSpan){gemm->k_begin, gemm->n_k});
 }
 

@@ -66,8 +66,19 @@ void gemm_choose_layout(Gemm *gemm) {
     if (gemm->is_streamed && column->pack.way == PACK_RUNS_OF_K)
         column->pack =
             (CpuPack){.way = PACK_OWN_AXIS}; /* its vectors begin at multiples of lanes */
+    GemmOperand *left = row->axis == gemm_axis_m(lower->kernel) ? row : column;
+    CpuStrips strips;
+    if (lower->variant->sched.cpu_gemm.has_strips &&
+        cpu_pack_has_strips(arena, lower->kernel, gemm->lanes, &strips)) {
+        left->pack = (CpuPack){.way = PACK_STRIPS};
+        left->strips = arena_copy(arena, &strips, sizeof strips);
+        uint32_t step = left == row ? gemm->n_tile_rows : gemm->tile_columns;
+        uint32_t n = round_up(left == row ? gemm->block_rows : gemm->block_columns, step);
+        gemm->strip_pitch = cpu_strips_pitch(&strips, n, gemm->lanes);
+    }
     row->is_along_k = row->pack.way != PACK_OWN_AXIS;
-    column->is_along_k = column->pack.way != PACK_OWN_AXIS && !cpu_pack_is_single(column->pack);
+    column->is_along_k = column->pack.way != PACK_OWN_AXIS && !cpu_pack_is_single(column->pack) &&
+                         !cpu_pack_has_places(column->pack);
     gemm->panel_depth = gemm->depth + (column->is_along_k ? gemm->lanes : 0);
     gemm->row_stride = row->is_along_k ? gemm->depth + gemm->lanes : 1;
     gemm->k_stride = row->is_along_k ? 1 : round_up(gemm->n_tile_rows, gemm->lanes);
@@ -238,7 +249,7 @@ static void pack_rows(Gemm *gemm) {
 }
 
 void gemm_pack_rows(Gemm *gemm) {
-    if (gemm->row.pack.way == PACK_NONE) return;
+    if (cpu_pack_has_places(gemm->row.pack)) return;
     each_piece(gemm, &gemm->row, pack_rows);
     if (gemm->has_pairs) gemm_pair_rows(gemm);
 }
@@ -378,7 +389,7 @@ static void pack_columns(Gemm *gemm) {
 }
 
 void gemm_pack_columns(Gemm *gemm) {
-    if (gemm->column.pack.way == PACK_NONE) return;
+    if (cpu_pack_has_places(gemm->column.pack)) return;
     each_piece(gemm, &gemm->column, pack_columns);
     if (gemm->has_pairs) gemm_pair_columns(gemm);
 }

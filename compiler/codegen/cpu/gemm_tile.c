@@ -105,11 +105,11 @@ static Val column_vector(const Gemm *gemm, Val columns, uint32_t v, bool has_sec
 }
 
 static bool has_rows(const Gemm *gemm) {
-    return gemm->row.pack.way != PACK_NONE;
+    return !cpu_pack_has_places(gemm->row.pack);
 }
 
 static bool has_columns(const Gemm *gemm) {
-    return gemm->column.pack.way != PACK_NONE;
+    return !cpu_pack_has_places(gemm->column.pack);
 }
 
 /* The element or vector of an operand that is not packed: `step` steps after its pointer to the
@@ -121,6 +121,10 @@ static Val load_placed(const Gemm *gemm, const GemmOperand *operand, Val place, 
     const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
     LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
     Val offset = k_load(k, k->i64, k_gep(k, k->i64, offsets, k_int(k->i64, step)));
+    if (operand->strips) {
+        Val strip = gemm_element(gemm, gemm_element(gemm, place, offset), k_int(k->i64, at));
+        return k_load_aligned(k, k_value_type(k, gemm->acc, lanes), strip, dtype_bytes(gemm->acc));
+    }
     Val pointer = k_gep(k, one, k_gep(k, one, place, offset), k_int(k->i64, at));
     uint32_t arg = lower_arg(lower, load->buffer);
     Val value = point_load_lanes(lower, arg, operand->dtype, lanes, pointer, mask);
@@ -236,7 +240,12 @@ static Val *place_rows(const Gemm *gemm) {
     const Codegen *k = lower->k;
     if (has_rows(gemm)) return NULL;
     Val *places = arena_array(k->arena, Val, gemm->n_tile_rows);
+    Val first = k_sub(k, gemm->panel_begin, gemm->row_begin);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++) {
+        if (gemm->row.strips) {
+            places[r] = offset(gemm, gemm_element(gemm, gemm->rows, first), r);
+            continue;
+        }
         Val row = gemm_clamp(lower, k_addi(k, gemm->panel_begin, r), gemm->row.extent);
         places[r] = gemm_place(gemm, &gemm->row, row);
     }
@@ -253,6 +262,10 @@ static void place_tile(const Gemm *gemm, Tile *tile, Val column) {
         return;
     }
     pointers[1] = gemm_block_offsets(gemm, &gemm->column);
+    if (gemm->column.strips) {
+        tile->columns = gemm_element(gemm, gemm->columns, column);
+        return;
+    }
     LLVMTypeRef one = k_memory_type(k, gemm->column.dtype, 1);
     tile->columns = k_gep(k, one, gemm_place(gemm, &gemm->column, gemm->column_begin), column);
 }
@@ -300,7 +313,7 @@ void gemm_tiles(Gemm *gemm) {
                       : k_sub(k, tile.n_steps, k_uremi(k, tile.n_steps, unroll));
     Val n = gemm->n_columns, rest = NULL;
     bool is_whole = cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns);
-    if (!has_columns(gemm) && !is_whole) {
+    if (gemm->column.pack.way == PACK_NONE && !is_whole) {
         rest = k_uremi(k, n, gemm->tile_columns);
         n = k_sub(k, n, rest);
     }

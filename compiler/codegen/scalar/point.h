@@ -89,6 +89,7 @@ typedef struct PointPiece {
     bool is_any; /* false: the loop runs over the whole axis */
     uint32_t axis;
     int64_t lo, hi; /* hi INT64_MAX: up to the end */
+    bool is_inside; /* the template knows that each guard on the axis holds */
 } PointPiece;
 
 typedef struct Point {
@@ -156,6 +157,12 @@ void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32
 /* Computes now, at the multiple `begin` of point->block, the indices of the root's loads and the
  * conditions that are alike in the whole block. From now on the point is used inside the block. */
 void point_enter_block(Point *point, ScalarId root, Val begin);
+/* Sets the point's block to that of `from`, moved: an index that moves by n from lane to lane moves
+ * by n * by / of. */
+void point_move_block(Point *point, const Point *from, int64_t by, int64_t of);
+/* Returns whether those conditions of the guard hold that are alike in the whole block, or NULL if
+ * there are none. From now on the point is used where they do. */
+Val point_take_ranges(Point *point, GuardId guard);
 /* Lists at most `most` loads that the roots need, that the point has not emitted, and that depend
  * on no reduction's result. A loop can begin them early. */
 uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,

@@ -4,10 +4,12 @@
 #include "codegen/scalar/point_index.h"
 #include "plan/access.h"
 
+#include <string.h>
+
 typedef struct BlockIndex {
     IndexId id;
-    bool moves; /* by 1 from element to element */
-    Val first;  /* at the beginning of the block */
+    int64_t stride; /* from element to element */
+    Val first;      /* at the beginning of the block */
 } BlockIndex;
 
 typedef struct BlockRange {
@@ -25,8 +27,10 @@ static void note_index(Point *first, PointBlock *block, IndexId id) {
     const IndexTab *tab = scalartab_indices(first->lower->kernel->scalars);
     if (!id || !point_on_lanes(first, index_axes(tab, id)) || index_is_gathered(tab, id)) return;
     LaneMotion motion = point_motion(first, id);
-    if (motion == LANES_VARYING) return;
-    BlockIndex own = {id, motion == LANES_CONTIGUOUS, point_index(first, id)};
+    int64_t stride = motion == LANES_CONTIGUOUS;
+    if (motion == LANES_VARYING) stride = index_stride_const(tab, id, first->lane_axis);
+    if (motion == LANES_VARYING && !stride) return;
+    BlockIndex own = {id, stride, point_index(first, id)};
     vec_push(first->lower->k->arena, &block->indices, own);
 }
 
@@ -65,8 +69,9 @@ Val point_index_in_block(const Point *point, IndexId id) {
     for (uint32_t i = 0; block && i < block->indices.n; i++) {
         BlockIndex own = block->indices.data[i];
         if (own.id != id) continue;
-        if (!own.moves) return own.first;
-        return k_add(k, own.first, k_sub(k, point->axis[point->lane_axis], block->begin));
+        if (!own.stride) return own.first;
+        Val steps = k_sub(k, point->axis[point->lane_axis], block->begin);
+        return k_add(k, own.first, k_muli(k, steps, own.stride));
     }
     return NULL;
 }
@@ -79,4 +84,35 @@ Val point_range_in_block(const Point *point, const Guard *guard) {
             return block->ranges.data[i].holds;
     }
     return NULL;
+}
+
+void point_move_block(Point *point, const Point *from, int64_t by, int64_t of) {
+    const Codegen *k = point->lower->k;
+    PointBlock *block = arena_array(k->arena, PointBlock, 1);
+    block->begin = from->in_block->begin;
+    block->ranges = from->in_block->ranges;
+    for (uint32_t i = 0; i < from->in_block->indices.n; i++) {
+        BlockIndex own = from->in_block->indices.data[i];
+        own.first = k_addi(k, own.first, own.stride * by / of);
+        vec_push(k->arena, &block->indices, own);
+    }
+    point->in_block = block;
+}
+
+Val point_take_ranges(Point *point, GuardId guard) {
+    const Codegen *k = point->lower->k;
+    PointBlock *block = arena_array(k->arena, PointBlock, 1);
+    Val all = NULL;
+    *block = *point->in_block;
+    memset(&block->ranges, 0, sizeof block->ranges);
+    for (uint32_t i = 0; i < point->in_block->ranges.n; i++) {
+        BlockRange own = point->in_block->ranges.data[i];
+        if (guard_has(point->lower->kernel->scalars, guard, own.guard)) {
+            all = all ? k_and(k, all, own.holds) : own.holds;
+            own.holds = LLVMConstInt(k->i1, 1, 0);
+        }
+        vec_push(k->arena, &block->ranges, own);
+    }
+    point->in_block = block;
+    return all;
 }

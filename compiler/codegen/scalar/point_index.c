@@ -217,6 +217,9 @@ bool point_guard_is_known(const Point *point, const Guard *g, bool *holds) {
     const PointPiece *piece = &point->piece;
     int64_t lo, hi, n = INT64_MAX;
     if (!piece->is_any) return false;
+    if (piece->is_inside &&
+        (index_axes(scalartab_indices(kernel->scalars), g->index) >> piece->axis & 1))
+        return *holds = true;
     dim_is_const(lower_dims(point->lower), kernel_axis_extent(kernel, piece->axis), &n);
     int64_t end = piece->hi < n ? piece->hi : n;
     *holds = true;

@@ -15,12 +15,30 @@ static double pack_clocks(CpuPack pack, double lanes) {
         return (COST_PACK_RUN_CLOCKS + ceil(pack.run / lanes) * COST_PACK_STEP_CLOCKS) / pack.run;
     case PACK_STRIDED:
         return COST_PACK_STRIDED_CLOCKS;
+    case PACK_STRIPS:
     case PACK_NONE:
         return 0;
     case PACK_SINGLES:
         break;
     }
     return COST_PACK_SINGLE_CLOCKS;
+}
+
+/* The clocks of strips: each tile of columns packs those of each part of a row of the image. */
+static double strip_clocks(const Coster *c, const Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
+    CpuStrips strips;
+    if (!cpu_pack_has_strips(c->arena, kernel, sched->lanes, &strips)) return 0;
+    double windows = footprint_points(kernel, 1u << m, c->values);
+    double parts = ceil(windows / sched_tile(sched).m);
+    double again = ceil(footprint_points(kernel, 1u << n, c->values) / sched_tile(sched).n);
+    double rows = footprint_points(kernel, ((1u << m) - 1) | 1u << gemm_axis_k(kernel), c->values);
+    double vectors = ceil((windows / parts + strips.reach) / sched->lanes);
+    double clocks =
+        COST_PACK_STRIP_CLOCKS + vectors * strips.stride * COST_PACK_STRIP_VECTOR_CLOCKS;
+    return again * parts * rows / (double)strips.n_taps * strips.n * clocks;
 }
 
 /* The clocks of an operand: every batch packs it, and each tile along the other axis packs it
@@ -31,6 +49,7 @@ static double operand_clocks(const Coster *c, const Pricing *p, ScalarId value, 
     uint32_t m = gemm_axis_m(kernel), other = axis == m ? gemm_axis_n(kernel) : m;
     bool is_rows = (axis == m) != cpu_pack_is_transposed(sched);
     bool must = !sched->cpu_gemm.is_blocked;
+    if (axis == m && sched->cpu_gemm.has_strips) return strip_clocks(c, p);
     CpuPack pack = is_rows ? cpu_pack_rows(c->arena, kernel, value, axis, sched->lanes, must)
                            : cpu_pack_columns(c->arena, kernel, value, axis, sched->lanes, must);
     if (axis == m && cost_continues_sequence(c, kernel)) return 0; /* the first GEMM's */

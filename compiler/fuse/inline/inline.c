@@ -433,7 +433,9 @@ static bool cores_join_rows(const InlineInput *input, const Kernel *kernel) {
     DimId m = index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_m(kernel));
     CpuPack pack = cpu_pack_rows(input->scratch, kernel, kernel->reduces.data[0].lhs,
                                  gemm_axis_m(kernel), WIDEST, false);
-    bool is_left = pack.way == PACK_NONE && !cpu_pack_transposes(kernel, WIDEST);
+    CpuStrips strips;
+    if (cpu_pack_has_strips(input->scratch, kernel, WIDEST, &strips)) return false;
+    bool is_left = pack.way == PACK_NONE && !cpu_pack_transposes(input->scratch, kernel, WIDEST);
     return dim_hi(input->graph->dims, m) <= FUSE_SHORT_ROWS &&
            (is_left || pack.way == PACK_K || pack.way == PACK_RUNS_OF_K);
 }

@@ -1,0 +1,77 @@
+/* Products of windows that a CPU packs in strips: which convolutions have them, and that their bits
+ * are those of one kernel per op, at any edge of rows, blocks of k and padding. */
+#include "codegen/codegen.h"
+#include "lib/compile.h"
+#include "lib/pair.h"
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+
+typedef struct Convolution {
+    const char *x, *w, *y, *call; /* call: after `conv`, without the operands */
+    bool has_strips;
+} Convolution;
+
+/* Channels first. Strides that are above, below and equal to the dilation; rows shorter than a
+ * vector, of one block and of several; few and many columns; operands that are computed; blocks of
+ * k of some rows of the windows, or of all. */
+static const Convolution convolutions[] = {
+    {"2, 13, 11, 29", "5, 13, 5, 5", "2, 5, 6, 15", "2d(x, w, stride=2, padding=2)", true},
+    {"2, 5, 40, 40", "4, 5, 2, 2", "2, 4, 14, 14", "2d(x, w, stride=3, padding=1, dilation=2)",
+     true},
+    {"1, 9, 8, 70", "2, 9, 3, 4", "1, 2, 8, 23",
+     "2d(tanh(x), w, stride=[1, 3], padding=[1, 2], dilation=[1, 2])", true},
+    {"1, 3, 5, 700", "2, 3, 3, 7", "1, 2, 5, 700", "2d(x, w, padding=[1, 3])", true},
+    {"2, 6, 5, 6, 21", "18, 6, 3, 2, 3", "2, 18, 3, 7, 23",
+     "3d(x, w, stride=[2, 1, 1], padding=[1, 1, 2])", true},
+    {"2, 7, 60", "37, 7, 4", "2, 37, 30", "1d(x, w, stride=2, padding=1)", true},
+    {"1, 31, 12, 26", "15, 31, 1, 1", "1, 15, 4, 9", "2d(x, w, stride=3)", true},
+    {"1, 300, 9, 33", "6, 300, 3, 3", "1, 6, 5, 17", "2d(x, w, stride=2, padding=1)", true},
+    {"2, 4, 9, 20", "3, 4, 3, 3", "2, 3, 7, 18", "2d(x, w)", false},          /* read where it is */
+    {"1, 8, 9, 5", "4, 8, 3, 3", "1, 4, 9, 5", "2d(x, w, padding=1)", false}, /* short rows */
+    {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", false}};
+enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
+
+static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
+
+static size_t n_targets(void) {
+    return codegen_cpu_runs(target_get(TARGET_CPU_V4)) ? 2 : 1;
+}
+
+static const char *source_of(Arena *arena, const Convolution *c, const char *t) {
+    return str_format(arena,
+                      "graph g(x: %s[%s]) -> (y: %s[%s]) {\n  param w: %s[%s]\n  fuse must {\n"
+                      "    c = conv%s\n  }\n  y = relu(c) + 1.0\n}\n",
+                      t, c->x, t, c->y, t, c->w, c->call);
+}
+
+Test(cpu_strips, bits_are_those_of_one_kernel_per_op, .timeout = 240) {
+    static const char *const dtypes[] = {"f32", "f32", "f64", "bf16"};
+    for (size_t i = 0; i < N_CONVOLUTIONS; i++)
+        for (size_t t = 0; t < n_targets(); t++) {
+            RigOptions options = RIG_OPTIONS_INIT;
+            options.program.n_threads = i % 2 ? 1 : 3;
+            options.program.no_weights = true;
+            Text report = {.arena = arena_new(NULL)};
+            const char *source = source_of(report.arena, &convolutions[i], dtypes[(i + t) % 4]);
+            bool ok = pair_is_right(source, target_get(targets[t]), &options, NULL, 11, &report);
+            cr_expect(ok, "%s%s", source, text_str(&report));
+            arena_free(report.arena);
+        }
+}
+
+Test(cpu_strips, rows_of_images_have_strips) {
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < N_CONVOLUTIONS; i++) {
+        const char *source = source_of(arena, &convolutions[i], "f32");
+        PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU,
+                                        card_of_target(target_get(TARGET_CPU)), NULL);
+        bool has_strips = false;
+        for (uint32_t k = 0; k < priced.plan->kernels.n; k++)
+            has_strips =
+                has_strips ||
+                sched_cpu_gemm_params(&priced.plan->kernels.data[k].variants[0].sched).has_strips;
+        cr_expect_eq(has_strips, convolutions[i].has_strips, "%s", source);
+    }
+    arena_free(arena);
+}
