@@ -1,5 +1,6 @@
 /* The cost of GEMMs on a CPU. See template.h. */
 #include "cost/kernel/gemm.h"
+#include "cost/count/prims.h"
 #include "machine/tuning.h"
 #include "template/cpu_pack.h"
 
@@ -41,6 +42,29 @@ static double strip_clocks(const Coster *c, const Pricing *p) {
     return again * parts * rows / (double)strips.n_taps * strips.n * clocks;
 }
 
+/* The primitives of the lhs that strips save: each element is computed once for all taps, and asks
+ * no guard. */
+static double strip_savings(const Coster *c, const Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    CpuStrips strips;
+    if (!sched->cpu_gemm.has_strips ||
+        !cpu_pack_has_strips(c->arena, kernel, sched->lanes, &strips))
+        return 0;
+    const bool *needed = kernel_needed_scalars(c->arena, kernel, &reduce->lhs, 1);
+    double saved = 0, share = 1 - (double)strips.n / (double)strips.n_taps;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!needed[id] || !live[0][id] || s->kind == SCALAR_LOAD) continue;
+        bool is_guard = s->kind == SCALAR_INSIDE || (id == reduce->lhs && strips.outside);
+        double points = footprint_points(kernel, s->axes, c->values);
+        if (cost_gemm_has_tiles(p)) points *= cost_gemm_reads(c, p, s->axes);
+        saved += (is_guard ? 1 : share) * points * scalar_prims(c->card, kernel, id, sched->lanes);
+    }
+    return saved;
+}
+
 /* The clocks of an operand: every batch packs it, and each tile along the other axis packs it
  * again. */
 static double operand_clocks(const Coster *c, const Pricing *p, ScalarId value, uint32_t axis) {
@@ -78,9 +102,10 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Reduce *reduce = &p->kernel->reduces.data[0];
     cost_gemms.count(c, p, live);
     p->cost->n_prims +=
+        -strip_savings(c, p, live) +
         c->card->lanes *
-        (operand_clocks(c, p, reduce->lhs, gemm_axis_m(p->kernel)) +
-         operand_clocks(c, p, reduce->rhs, gemm_axis_n(p->kernel)) + tile_clocks(c, p));
+            (operand_clocks(c, p, reduce->lhs, gemm_axis_m(p->kernel)) +
+             operand_clocks(c, p, reduce->rhs, gemm_axis_n(p->kernel)) + tile_clocks(c, p));
 }
 
 static void compute(const Coster *c, Pricing *p, double prims_per_us) {
