@@ -189,6 +189,46 @@ Test(onnx_shapes, an_argument_that_follows_from_dims_is_told) {
     expect(&w, 18, "its input 2, `k`, must be a constant, and may not follow from dims");
 }
 
+/* y = op(T, bound) for x: f32[T], T from 1 to 65536; a comparison as an integer. */
+static const char *compared(const char *op, int64_t bound, bool is_integer) {
+    static const char *const dims[] = {"T"};
+    OnnxWriter w = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_attr_int(&attrs, "to", INT64);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_ints(&w, "bound", 1, &bound);
+    onnx_write_node(&w, "Shape", "x", "n", NULL);
+    onnx_write_node(&w, op, "n bound", "value", NULL);
+    onnx_write_node(&w, "Cast", "value", "whole", &attrs);
+    onnx_write_node(&w, "Expand", is_integer ? "x value" : "x whole", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    return onnx_source_of(arena, &w, 18);
+}
+
+/* Expand to the extent T, or to 1 or 0 for a comparison. */
+Test(onnx_shapes, extents_are_compared_where_their_ranges_decide) {
+    static const struct {
+        const char *op;
+        int64_t bound;
+        const char *part;
+    } rows[] = {{"Max", 1, "y: f32[T]"},
+                {"Min", 65536, "y: f32[T]"},
+                {"Min", 5, "its input 2, `value`, must follow from constants and dims"},
+                {"Greater", 0, "y: f32[T]"},
+                {"GreaterOrEqual", 1, "y: f32[T]"},
+                {"Less", 65537, "y: f32[T]"},
+                {"LessOrEqual", 65536, "y: f32[T]"},
+                {"LessOrEqual", 0, "does not broadcast"},
+                {"Greater", 65536, "does not broadcast"},
+                {"Less", 5, "its input 2, `whole`, must follow from constants and dims"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool is_integer = rows[i].op[0] == 'M';
+        const char *text = compared(rows[i].op, rows[i].bound, is_integer);
+        cr_expect_not_null(strstr(text, rows[i].part), "%s %lld: no `%s` in\n%s", rows[i].op,
+                           (long long)rows[i].bound, rows[i].part, text);
+    }
+}
+
 /* y = x, where a second input has the dims N and M. */
 Test(onnx_shapes, a_dim_may_be_an_expression) {
     static const char *const names[][2] = {

@@ -339,8 +339,26 @@ bool onnx_fold_cast(Call *c) {
     return output_known(c, 0, known);
 }
 
+/* Whether a < b for all dims, or for none; false: neither is known. */
+static bool is_below_always(Call *c, DimId a, DimId b, bool *is_below) {
+    DimTab *dims = c->im->b->dims;
+    DimId behind = dim_add(dims, a, number(c, 1));
+    *is_below = behind != DIM_NONE && dim_prove_le(dims, behind, b);
+    return *is_below || dim_prove_le(dims, b, a);
+}
+
+/* The smaller or larger one, if it is the same for all dims. */
+static bool extreme(Call *c, bool is_max, DimId a, DimId b, DimId *result) {
+    DimTab *dims = c->im->b->dims;
+    bool is_le = dim_prove_le(dims, a, b);
+    *result = is_le == is_max ? b : a;
+    return is_le || dim_prove_le(dims, b, a);
+}
+
 static bool symbolic(Call *c, OpId op, DimId a, DimId b, DimId *result) {
     DimTab *dims = c->im->b->dims;
+    bool is_below = false, is_after = op == OP_GREATER || op == OP_LESS_EQUAL,
+         is_not = op == OP_LESS_EQUAL || op == OP_GREATER_EQUAL;
     switch (op) {
     case OP_ADD:
         *result = dim_add(dims, a, b);
@@ -353,6 +371,16 @@ static bool symbolic(Call *c, OpId op, DimId a, DimId b, DimId *result) {
         break;
     case OP_DIV: /* truncating, as the dims' floor where nothing is negative */
         *result = dim_lo(dims, a) >= 0 && dim_lo(dims, b) > 0 ? dim_div(dims, a, b) : DIM_NONE;
+        break;
+    case OP_MINIMUM:
+    case OP_MAXIMUM:
+        return extreme(c, op == OP_MAXIMUM, a, b, result);
+    case OP_LESS:
+    case OP_GREATER:
+    case OP_LESS_EQUAL:
+    case OP_GREATER_EQUAL:
+        if (!is_below_always(c, is_after ? b : a, is_after ? a : b, &is_below)) return false;
+        *result = number(c, is_below != is_not);
         break;
     case OP_EQUAL:
         if (a != b && dim_lo(dims, dim_sub(dims, a, b)) <= 0 &&
