@@ -20,16 +20,24 @@ static void add_scan(Scheduler *s, Variant variant, uint32_t threads_per_row) {
     sched_add(s, variant);
 }
 
-/* A thread per row, if neighbouring rows lie side by side or rows are short; else a block. */
+/* A block per row of more than SCHED_SCAN_SHORT elements, else a thread per row. Rows that lie side
+ * by side are read best by a thread each, if there are enough of them. */
 static void propose(Scheduler *s, Access access) {
     if (access == ACCESS_WIDE) return;
-    Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_SCAN)};
-    DimId n = kernel_n_reduced(s->kernel);
-    bool are_long = !rows_are_beside(s, 2) && dim_hi(s->dims, n) > SCHED_SCAN_SHORT;
-    Variant alone = variant;
-    if (are_long) predicate_set_range(&alone.predicate, n, INT64_MIN, SCHED_SCAN_SHORT);
-    if (dim_lo(s->dims, n) <= SCHED_SCAN_SHORT || !are_long) add_scan(s, alone, 1);
-    if (are_long) add_scan(s, variant, SCAN_RUN * SCAN_RUN);
+    Variant alone = {.sched = sched_gpu(s, TEMPLATE_GPU_SCAN)}, beside = alone, block = alone;
+    DimId n = kernel_n_reduced(s->kernel), rows = kernel_n_rows(s->kernel);
+    bool are_beside = rows_are_beside(s, 2);
+    bool may_be_short = dim_lo(s->dims, n) <= SCHED_SCAN_SHORT;
+    bool may_be_many = are_beside && dim_hi(s->dims, rows) > SCHED_SCAN_FEW_ROWS;
+    bool may_be_few = !are_beside || dim_lo(s->dims, rows) <= SCHED_SCAN_FEW_ROWS;
+    bool needs_blocks = dim_hi(s->dims, n) > SCHED_SCAN_SHORT && may_be_few;
+    if (needs_blocks) {
+        predicate_set_range(&alone.predicate, n, INT64_MIN, SCHED_SCAN_SHORT);
+        predicate_set_range(&beside.predicate, rows, SCHED_SCAN_FEW_ROWS + 1, INT64_MAX);
+    }
+    if (may_be_short || !needs_blocks) add_scan(s, alone, 1);
+    if (needs_blocks && may_be_many) add_scan(s, beside, 1);
+    if (needs_blocks) add_scan(s, block, SCAN_RUN * SCAN_RUN);
 }
 
 /* Rows of a thread each, as the elements of a map. */

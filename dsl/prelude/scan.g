@@ -53,7 +53,7 @@ def scan_tiles(combine, xs, k, takes_lists) {
   return ys
 }
 
-# The scan by any other function, of an axis of up to n elements: a kernel for each factor of 16 in n.
+# The scan by any other function, of an axis of up to n elements: up to 15 joins for each factor of 16 in n.
 def scan_levels(combine, xs, k, n, takes_lists) {
   ys, _ = loop level in 0:16 with ys = xs, s = 1 {
     return ys if s >= n else scan_level(combine, ys, k, s, takes_lists), s if s >= n else 16 * s
