@@ -115,7 +115,8 @@ bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, Cpu
  * weights again for each row of the image. */
 static bool strips_transpose(int64_t n_rows, int64_t n_columns, int64_t lanes) {
     enum { PACK_CLOCKS = 32 }; /* of the weights at a k, in halves */
-    int64_t own = n_columns * ((n_rows + lanes - 1) / lanes) + PACK_CLOCKS;
+    int64_t own = n_columns * ((n_rows + lanes - 1) / lanes);
+    if (2 * n_columns >= lanes) own += PACK_CLOCKS; /* fewer are not prepared in either case */
     return n_columns < lanes && own < n_rows;
 }
 
