@@ -2,24 +2,29 @@
 #include "fuse/group_memo.h"
 
 #include "base/keytab.h"
+#include "fuse/node_kinds.h"
 
 #include <string.h>
 
 typedef struct KnownTrial {
     GroupTrial trial;
-    const struct KnownTrial *before; /* NULL: the first */
+    NodeId base;               /* of its group's key */
+    struct KnownTrial *before; /* NULL: the first */
 } KnownTrial;
 
-/* The first round of a plan has other facts than the last one of the plan before. */
-enum { N_KNOWN_TRIALS = 4 };
+/* The first round of a plan has other facts than the last one of the plan before, and one layer has
+ * others than the next. */
+enum { N_KNOWN_TRIALS = 32 };
 
 struct GroupEntry {
-    const KnownTrial *last; /* NULL: none */
+    KnownTrial *last; /* the one that was made or found last; NULL: none */
 };
 
 struct GroupMemo {
     Arena *arena;
     const Node *nodes; /* of the graph; its copies share them */
+    uint32_t n_nodes;
+    NodeKinds *kinds;
     InlineTrial *growing;
     const GroupTrial *grown; /* the last trial of `growing` */
     VecU32 key;              /* of the group that was looked up last */
@@ -34,6 +39,8 @@ GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph) {
     memo->arena = arena;
     memo->growing = trials ? inline_trial_new(arena, trials, graph) : NULL;
     memo->nodes = graph->nodes.data;
+    memo->n_nodes = graph->nodes.n;
+    memo->kinds = node_kinds_new(arena, graph);
     return memo;
 }
 
@@ -45,66 +52,108 @@ InlineTrial *group_memo_growing(const GroupMemo *memo) {
     return memo->growing;
 }
 
+static void put(GroupMemo *memo, uint32_t word) {
+    vec_push(memo->arena, &memo->key, word);
+}
+
+static void put_node(GroupMemo *memo, NodeId id, NodeId base) {
+    put(memo, id - base);
+    put(memo, node_kind(memo->kinds, id));
+}
+
+static NodeId first_value(const Group *group) {
+    NodeId first = group->reduces.n ? group->reduces.data[0] : group->targets.data[0].node;
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (group->targets.data[i].node < first) first = group->targets.data[i].node;
+    return first;
+}
+
 /* Everything of a group on which inlining depends. */
-static void write_key(GroupMemo *memo, const InlineInput *input, const Group *group) {
-    VecU32 *key = &memo->key;
-    key->n = 0;
-    vec_push(memo->arena, key, group->axes);
-    vec_push(memo->arena, key, group->gemm_slice);
-    vec_push(memo->arena, key, group->is_whole);
-    vec_push(memo->arena, key, group->domain.rank);
+static void write_key(GroupMemo *memo, const InlineInput *input, const Group *group, NodeId base) {
+    memo->key.n = 0;
+    put(memo, group->axes);
+    put(memo, group->gemm_slice ? group->gemm_slice - base : 0);
+    put(memo, group->gemm_slice != 0);
+    put(memo, group->is_whole);
+    put(memo, group->domain.rank);
     for (uint32_t k = 0; k < group->domain.rank; k++) {
-        vec_push(memo->arena, key, group->domain.dims[k]);
-        vec_push(memo->arena, key, group->begin[k]);
+        put(memo, group->domain.dims[k]);
+        put(memo, group->begin[k]);
     }
-    vec_push(memo->arena, key, group->reduces.n);
-    for (uint32_t i = 0; i < group->reduces.n; i++)
-        vec_push(memo->arena, key, group->reduces.data[i]);
+    put(memo, group->reduces.n);
+    for (uint32_t i = 0; i < group->reduces.n; i++) put_node(memo, group->reduces.data[i], base);
     for (uint32_t i = 0; i < group->targets.n; i++) {
         const StoreTarget *target = &group->targets.data[i];
-        vec_push(memo->arena, key, target->node);
-        vec_push(memo->arena, key, target->whole);
-        vec_push(memo->arena, key, target->piece);
-        vec_push(memo->arena, key, node_has(input->flags, target->node, GROUPING_WANTED));
+        put_node(memo, target->node, base);
+        put(memo, target->piece);
+        if (target->piece) put_node(memo, target->whole, base);
+        put(memo, node_has(input->flags, target->node, GROUPING_WANTED));
     }
 }
 
-GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Group *group) {
-    write_key(memo, input, group);
+GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *group) {
+    NodeId base = first_value(group);
+    write_key(memo, input, group, base);
     uint32_t id = keytab_intern(memo->arena, &memo->keys, &memo->key);
     if (id > memo->entries.n)
         vec_push(memo->arena, &memo->entries, arena_array(memo->arena, GroupEntry, 1));
-    return memo->entries.data[id - 1];
+    return (GroupKey){memo->entries.data[id - 1], base};
 }
 
-static bool holds(const InlineInput *input, const GroupTrial *trial) {
+NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id) {
+    return !found.distance || node_is_fixed(memo->kinds, id) ? id : id + found.distance;
+}
+
+/* Whether the node at the trial's distance is of the kind and has the facts that the trial asked
+ * for. */
+static bool is_like(const GroupMemo *memo, const InlineInput *input, FoundTrial found,
+                    const NodeFacts *asked) {
+    NodeId id = group_memo_node(memo, found, asked->node);
+    return id < memo->n_nodes && inline_facts(input, id) == asked->facts &&
+           (id == asked->node || node_kind(memo->kinds, id) == node_kind(memo->kinds, asked->node));
+}
+
+static bool holds(const GroupMemo *memo, const InlineInput *input, FoundTrial found,
+                  FoundTrial held) {
+    const GroupTrial *end = found.distance == held.distance ? held.trial : NULL;
     bool all = true;
-    for (; trial && all; trial = trial->from) all = inline_facts_hold(input, &trial->asked);
+    for (const GroupTrial *trial = found.trial; trial && trial != end && all; trial = trial->from)
+        for (uint32_t i = 0; i < trial->asked.n && all; i++)
+            all = is_like(memo, input, found, &trial->asked.data[i]);
     return all;
 }
 
-const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input) {
-    const KnownTrial *known = entry->last;
-    for (uint32_t i = 0; i < N_KNOWN_TRIALS && known; i++, known = known->before)
-        if (holds(input, &known->trial)) return &known->trial;
-    return NULL;
+FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
+                            FoundTrial held) {
+    KnownTrial **at = &key.entry->last;
+    for (uint32_t i = 0; i < N_KNOWN_TRIALS && *at; i++, at = &(*at)->before) {
+        KnownTrial *known = *at;
+        FoundTrial found = {&known->trial, key.base - known->base};
+        if (!holds(memo, input, found, held)) continue;
+        *at = known->before;
+        known->before = key.entry->last;
+        key.entry->last = known;
+        return found;
+    }
+    return (FoundTrial){NULL, 0};
 }
 
 static VecU32 copy_list(Arena *arena, const VecU32 *list) {
     return (VecU32){arena_copy(arena, list->data, list->n * sizeof *list->data), list->n, list->n};
 }
 
-const GroupTrial *group_memo_set(GroupMemo *memo, GroupEntry *entry, const GroupTrial *trial,
+const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
                                  bool is_growing) {
     KnownTrial *known = arena_array(memo->arena, KnownTrial, 1);
-    known->before = entry->last;
+    known->before = key.entry->last;
+    known->base = key.base;
     known->trial = *trial;
     known->trial.loads = copy_list(memo->arena, &trial->loads);
     known->trial.nodes = copy_list(memo->arena, &trial->nodes);
     known->trial.asked.data =
         arena_copy(memo->arena, trial->asked.data, trial->asked.n * sizeof *trial->asked.data);
     known->trial.asked.capacity = trial->asked.n;
-    entry->last = known;
+    key.entry->last = known;
     if (is_growing) memo->grown = &known->trial;
     return &known->trial;
 }

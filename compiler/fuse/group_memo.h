@@ -2,7 +2,8 @@
  * graph several times, and the final plan has the decisions of one of its plans. Rounds of grouping
  * try the same groups again, and so do plans. A trial depends on the group and on the facts
  * (inline_facts) of the nodes that inlining asked about. A group whose nodes all have the facts of
- * one of its latest trials gets the result of that trial. */
+ * one of its latest trials gets the result of that trial. So does a group of the same kinds of
+ * nodes (node_kinds.h) at one distance from those of the trial. */
 #ifndef FUSEC_FUSE_GROUP_MEMO_H
 #define FUSEC_FUSE_GROUP_MEMO_H
 
@@ -10,7 +11,7 @@
 #include "pipeline/pipeline.h"
 
 /* The result of a trial. */
-typedef struct GroupTrial {
+struct GroupTrial {
     bool ok;
     InlineFailure failure; /* if not ok */
     double prims;          /* as in Group, if ok; so are the others */
@@ -22,22 +23,38 @@ typedef struct GroupTrial {
     AskedFacts asked;
     VecU32 nodes;
     const struct GroupTrial *from; /* NULL: it continues none */
-} GroupTrial;
+};
 
 /* A new empty memo of one graph; the arenas must live as long as the memo. `trials` is another
  * arena than `arena`, for nothing else meanwhile; NULL: no trial continues another. */
 GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
-/* What the memo knows of one group. */
+/* What the memo knows of groups whose nodes have the same kinds and the same distances from the
+ * group's first reduction or target. */
 typedef struct GroupEntry GroupEntry;
-GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Group *group);
-/* The result of one of the group's latest trials; NULL if a fact has changed since each. */
-const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input);
+/* The entry of one group. */
+typedef struct GroupKey {
+    GroupEntry *entry;
+    NodeId base; /* the group's first reduction or target */
+} GroupKey;
+GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *group);
+/* A trial at a distance: where the trial has a node that is not fixed, the group has the node
+ * `distance` behind it. */
+typedef struct FoundTrial {
+    const GroupTrial *trial; /* NULL: none */
+    NodeId distance;         /* modulo 2^32 */
+} FoundTrial;
+/* One of the latest trials of the key's entry, if all facts are those of the trial. The facts of
+ * `held`, which may be none, are known to be. */
+FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
+                            FoundTrial held);
+/* The group's node in place of the trial's. */
+NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id);
 /* The trial of the group that grows; may be NULL. */
 InlineTrial *group_memo_growing(const GroupMemo *memo);
 /* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows. */
-const GroupTrial *group_memo_set(GroupMemo *memo, GroupEntry *entry, const GroupTrial *trial,
+const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
                                  bool is_growing);
 /* The kept result of the last trial of the group that grows. */
 const GroupTrial *group_memo_grown(const GroupMemo *memo);

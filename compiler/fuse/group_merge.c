@@ -90,6 +90,7 @@ static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
     sum.reduces.n = sum.reduces.capacity = 0;
     sum.targets.data = NULL;
     sum.targets.n = sum.targets.capacity = 0;
+    sum.trial = NULL; /* the values of the other groups are not in memory any more */
     for (uint32_t i = 0; i <= into; i++) {
         const Group *group = &p->g->groups.data[i];
         if (i < into && !is_source[i]) continue;
@@ -105,9 +106,14 @@ static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
 static void note_places(Grouper *p, const uint32_t *place) {
     for (uint32_t i = 0; i < p->g->refusals.n; i++)
         p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
-    for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (p->g->group_of[id] != GROUP_NONE) p->g->group_of[id] = place[p->g->group_of[id]];
-    p->n_last = 0;
+    NodeId first = p->graph->nodes.n;
+    for (NodeId id = p->graph->nodes.n; id-- > 0;) {
+        uint32_t group = p->g->group_of[id];
+        if (group == GROUP_NONE || place[group] == group) continue;
+        p->g->group_of[id] = place[group];
+        first = id;
+    }
+    if (p->n_last > first) p->n_last = first; /* later nodes may depend on it */
 }
 
 /* Removes the groups that were merged into `into`. Returns the new number of `into`. */

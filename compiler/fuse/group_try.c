@@ -73,9 +73,32 @@ static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group
     return trial;
 }
 
-static void count_nodes(const GroupTrial *trial, uint32_t *makers) {
-    for (; trial; trial = trial->from)
-        for (uint32_t i = 0; i < trial->nodes.n; i++) makers[trial->nodes.data[i]]++;
+static void count_nodes(const Grouper *p, FoundTrial found, uint32_t *makers) {
+    for (const GroupTrial *trial = found.trial; trial; trial = trial->from)
+        for (uint32_t i = 0; i < trial->nodes.n; i++)
+            makers[group_memo_node(p->memo, found, trial->nodes.data[i])]++;
+}
+
+/* The group's loads, ascending: an input between two layers keeps its place. */
+static uint32_t find_loads(const Grouper *p, FoundTrial found) {
+    uint32_t n = found.trial->loads.n;
+    for (uint32_t i = 0; i < n; i++)
+        p->loads[i] = group_memo_node(p->memo, found, found.trial->loads.data[i]);
+    if (found.distance) graph_sort_nodes(p->loads, n);
+    return n;
+}
+
+/* The result of a trial that the memo has, or of a new one. */
+static FoundTrial find_trial(const Grouper *p, const InlineInput *input, Group *group,
+                             FoundTrial held, GroupTrial *own) {
+    GroupKey key = {.entry = NULL};
+    FoundTrial found = {.trial = NULL};
+    if (p->memo) key = group_memo_key(p->memo, input, group);
+    if (p->memo) found = group_memo_trial(p->memo, key, input, held);
+    if (found.trial) return found;
+    *own = try_inlining(p, input, group);
+    bool is_growing = growing_of(p, group) != NULL;
+    return (FoundTrial){p->memo ? group_memo_set(p->memo, key, own, is_growing) : own, 0};
 }
 
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
@@ -96,20 +119,22 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
     }
     Group attempted = group_copy(p->arena, group);
     add_gemm_slice(p, &attempted);
-    GroupEntry *entry = p->memo ? group_memo_entry(p->memo, &input, &attempted) : NULL;
-    const GroupTrial *known = entry ? group_memo_trial(entry, &input) : NULL;
-    GroupTrial trial = known ? *known : try_inlining(p, &input, &attempted);
-    if (entry && !known)
-        trial = *group_memo_set(p->memo, entry, &trial, growing_of(p, &attempted) != NULL);
-    uint32_t n_loads = trial.loads.n;
-    if (n_loads) memcpy(p->loads, trial.loads.data, n_loads * sizeof *p->loads);
-    if (makers) count_nodes(&trial, makers);
+    GroupTrial own;
+    FoundTrial held = makers ? (FoundTrial){NULL, 0} : (FoundTrial){group->trial, group->distance};
+    FoundTrial found = find_trial(p, &input, &attempted, held, &own);
+    GroupTrial trial = *found.trial;
+    uint32_t n_loads = find_loads(p, found);
+    if (makers) count_nodes(p, found, makers);
     arena_rewind(p->arena, mark);
     *failure = trial.failure;
+    if (failure->reason && failure->node != NODE_NONE)
+        failure->node = group_memo_node(p->memo, found, failure->node);
     if (!trial.ok) return false;
     group->prims = trial.prims;
     group->has_passes = trial.has_passes;
     group->has_inner = trial.has_inner;
+    group->trial = p->memo ? found.trial : NULL;
+    group->distance = found.distance;
     group->loads.n = group->loads.capacity = n_loads;
     group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
     return true;

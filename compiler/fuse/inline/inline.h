@@ -22,6 +22,8 @@ typedef struct StoreTarget {
     uint32_t piece; /* 0: no piece of a concat */
 } StoreTarget;
 
+typedef struct GroupTrial GroupTrial; /* fuse/group_memo.h */
+
 typedef struct Group {
     Shape domain;
     uint32_t axes; /* bit set of the domain's reduced axes */
@@ -39,6 +41,10 @@ typedef struct Group {
     uint32_t fixed;    /* the `kernel` block of the source, plus 1; 0: none */
     bool is_closed;    /* no root may join */
     bool is_whole;     /* a map over a whole value of which it stores parts */
+    /* The last trial, or NULL, and its distance: see FoundTrial. Its facts hold until the round
+     * ends. */
+    const GroupTrial *trial;
+    NodeId distance;
 } Group;
 
 /* Whether the group's reductions have a result at each point of the domain. */

@@ -1,0 +1,22 @@
+/* Kinds of nodes. Nodes of one kind differ in their place in the graph alone: op, dtype, shape and
+ * attributes are equal, and so are those of their arguments, which lie at equal distances before
+ * them. A node that is fixed is a kind by itself, and the same argument of all nodes of a kind:
+ * inputs, params, values that are computed from sources alone, and values that many nodes read and
+ * that are computed from fixed ones.
+ *
+ * Layers of a model repeat a group of nodes. Inlining of the second group has the result of the
+ * first, at other nodes. */
+#ifndef FUSEC_FUSE_NODE_KINDS_H
+#define FUSEC_FUSE_NODE_KINDS_H
+
+#include "ir/graph.h"
+
+typedef struct NodeKinds NodeKinds;
+
+/* The kinds of the graph's nodes, which are found when they are asked for. */
+NodeKinds *node_kinds_new(Arena *arena, const Graph *graph);
+bool node_is_fixed(const NodeKinds *kinds, NodeId id);
+/* The number of the node's kind, from 1 on. */
+uint32_t node_kind(NodeKinds *kinds, NodeId id);
+
+#endif

@@ -1,0 +1,97 @@
+/* Layers of a model have nodes of the same kinds, and grouping with the memo of trials makes the
+ * same kernels as without. */
+#include "fuse/node_kinds.h"
+#include "fuse/group_memo.h"
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static NodeId node_of(const Graph *graph, const char *name) {
+    NodeId id = 0;
+    while (id < graph->nodes.n &&
+           (!graph_node(graph, id)->name || strcmp(graph_node(graph, id)->name, name) != 0))
+        id++;
+    cr_assert(id < graph->nodes.n, "%s", name);
+    return id;
+}
+
+Test(node_kinds, nodes_of_one_kind_differ_in_their_place_alone) {
+    static const struct {
+        const char *one, *other;
+        bool are_alike;
+    } pairs[] = {
+        {"a1", "a2", true},  /* equal arguments at equal distances, and an input */
+        {"b1", "b2", true},  /* a literal is an argument of both */
+        {"a1", "b1", false}, /* another op */
+        {"b2", "b3", false}, /* another literal */
+        {"a2", "a3", false}, /* the argument lies farther away */
+        {"a1", "a4", false}, /* another input */
+        {"c1", "c2", false}, /* another axis */
+        {"x", "z", false},   /* an input is a kind by itself */
+    };
+    Arena *arena = arena_new(NULL);
+    const Graph *graph = plans_parse(arena, "graph g(x: f32[8,8], z: f32[8,8]) -> (y: f32[8,8]) {\n"
+                                            "  v = exp(x) + 2.0\n  a1 = v * x\n  b1 = a1 + 2.0\n"
+                                            "  a2 = b1 * x\n  b2 = a2 + 2.0\n"
+                                            "  a3 = a2 * x\n  b3 = a3 + 3.0\n"
+                                            "  a4 = b3 * z\n  c1 = sum(a4, axis=0)\n"
+                                            "  c2 = sum(c1 * a4, axis=1)\n  y = c2 + a4 + b2\n}\n")
+                             ->graphs.data[0];
+    NodeKinds *kinds = node_kinds_new(arena, graph);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        NodeId one = node_of(graph, pairs[i].one), other = node_of(graph, pairs[i].other);
+        cr_expect_eq(node_kind(kinds, one) == node_kind(kinds, other), pairs[i].are_alike, "%s, %s",
+                     pairs[i].one, pairs[i].other);
+    }
+    cr_expect(node_is_fixed(kinds, node_of(graph, "x")));
+    cr_expect_not(node_is_fixed(kinds, node_of(graph, "a1")));
+    arena_free(arena);
+}
+
+/* A graph of `n` statements, each of which reads the value before. In a statement `#` stands for
+ * its number, `$` for that of the one before, `&` for half of it. */
+static const char *chain(Arena *arena, const char *statement, int n) {
+    Text text = {.arena = arena};
+    text_puts(
+        &text,
+        "weights \"w\"\ngraph g(x: f32[8,8], s: f32[8], b: f32[8]) -> (y: f32[8,8]) {\n  v0 = x\n");
+    for (int i = 1; i <= n; i++)
+        for (const char *at = statement; *at; at++) {
+            if (strchr("#$&", *at))
+                text_printf(&text, "%d", *at == '#' ? i : *at == '$' ? i - 1 : i / 2);
+            else
+                text_add(&text, at, 1);
+        }
+    text_printf(&text, "  y = v%d\n}\n", n);
+    return text_str(&text);
+}
+
+static const char *fused_text(Arena *arena, const Graph *graph, GroupMemo *memo) {
+    Diags diags = {.arena = arena};
+    Text text = {.arena = arena};
+    plan_print(plans_fuse_with(arena, graph, (FuseOptions){.memo = memo}, &diags), &text);
+    return text_str(&text);
+}
+
+Test(node_kinds, the_memo_of_trials_changes_no_kernel) {
+    static const char *const statements[] = {
+        "  v# = softmax(v$)\n",
+        "  v# = layernorm(v$, s, b)\n",
+        "  v# = softmax(v$ @ x) + v&\n",
+        "  v# = v$ - median(v$, keep=true)\n",
+        "  v# = transpose(softmax(v$)) + sum(v&, axis=0)\n",
+        "  v# = concat([exp(v$[:, 4:]), v&[:, :4] * #], 1)\n",
+        "  param w#: f32[8,8] = \"w#\"\n  v# = softmax(v$ + w#) * w#\n",
+        "  fuse must {\n  a# = exp(v$)\n  v# = softmax(a#)\n  }\n",
+    };
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+        Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
+        const Graph *graph = plans_parse(arena, chain(arena, statements[i], 60))->graphs.data[0];
+        GroupMemo *memo = group_memo_new(arena, trials, graph);
+        const char *without = fused_text(arena, graph, NULL);
+        cr_expect_str_eq(fused_text(arena, graph, memo), without, "%s", statements[i]);
+        arena_free(trials);
+        arena_free(arena);
+    }
+}
