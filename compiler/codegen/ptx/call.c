@@ -30,8 +30,7 @@ static const Intrinsic *find_intrinsic(const Ptx *ptx, LLVMValueRef call, LLVMVa
     unsigned id = LLVMGetIntrinsicID(callee);
     size_t n;
     const char *name = id ? LLVMIntrinsicGetName(id, &n) : "";
-    bool is_wide = id && id == LLVMLookupIntrinsicID(saturated, strlen(saturated)) &&
-                   ptx_type_of(ptx, call).element == PTX_I64;
+    bool is_wide = strcmp(name, saturated) == 0 && ptx_type_of(ptx, call).element == PTX_I64;
     if (is_wide) name = "llvm.fptosi.sat.i64";
     const Intrinsic *found = bsearch(name, intrinsics, sizeof intrinsics / sizeof *intrinsics,
                                      sizeof *intrinsics, compare_names);
