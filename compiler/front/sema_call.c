@@ -546,8 +546,8 @@ Value call_kind(Sema *sema, const Call *call) {
 Value call_error(Sema *sema, const Call *call) {
     const Value *message = &call->args[0];
     if (message->kind == VALUE_STRING) {
-        const char *text = sema_fill_text(sema, message->string, call->span);
-        return text ? sema_error(sema, DIAG_BAD_ARGUMENT, call->span, "%s", text) : value_poison();
+        const char *text = sema_fill_text(sema, message->string, call->span, true);
+        return text ? sema_error_of_def(sema, call->span, text) : value_poison();
     }
     return sema_error(sema, DIAG_BAD_ARGUMENT, message->span, "`error` takes a string, not %s",
                       value_describe(sema, message));

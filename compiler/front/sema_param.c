@@ -15,12 +15,14 @@ bool sema_has_params(const AstStmts *body) {
     return false;
 }
 
-/* The text of a number or string with the name `name`, which stands in braces at `span`. */
-static const char *text_of_name(Sema *sema, Str name, Span span) {
+/* The text of a number or string with the name `name`, which stands in braces at `span`. Keys of
+ * params take no dims. */
+static const char *text_of_name(Sema *sema, Str name, Span span, bool takes_dims) {
     const Ast ast = {.kind = AST_NAME, .name = name, .span = span};
     Value value = sema_eval(sema, &ast);
     int64_t number;
     if (value.kind == VALUE_STRING) return value.string;
+    if (value.kind == VALUE_INT && takes_dims) return dim_str(sema->dims, sema->arena, value.dim);
     if (value_const_int(sema, &value, &number))
         return str_format(sema->arena, "%lld", (long long)number);
     if (value.kind != VALUE_POISON)
@@ -30,7 +32,7 @@ static const char *text_of_name(Sema *sema, Str name, Span span) {
     return NULL;
 }
 
-const char *sema_fill_text(Sema *sema, Str text, Span span) {
+const char *sema_fill_text(Sema *sema, Str text, Span span, bool takes_dims) {
     Text out = {.arena = sema->arena};
     for (const char *p = text; *p;) {
         size_t n_plain = strcspn(p, "{");
@@ -44,7 +46,7 @@ const char *sema_fill_text(Sema *sema, Str text, Span span) {
                        "`{` must be followed by the name of a number and `}`");
             return NULL;
         }
-        const char *value = text_of_name(sema, name, span);
+        const char *value = text_of_name(sema, name, span, takes_dims);
         if (!value) return NULL;
         text_puts(&out, value);
         p += n_bytes + 1;
@@ -64,7 +66,7 @@ static Str join(Sema *sema, Str prefix, const char *name, Span span) {
 
 Str sema_prefix(Sema *sema, const Ast *as) {
     if (!as) return sema->frame->prefix;
-    const char *name = sema_fill_text(sema, as->name, as->name_span);
+    const char *name = sema_fill_text(sema, as->name, as->name_span, false);
     return name ? join(sema, sema->frame->prefix, name, as->name_span) : NULL;
 }
 
@@ -88,7 +90,7 @@ static Value same_param(Sema *sema, const Binding *first, Dtype dtype, const Sha
 /* A param of a module, with the key as its name until sema_name_params. */
 static Value module_param(Sema *sema, const AstStmt *stmt, Dtype dtype, const Shape *shape) {
     Span span = stmt->targets.data[0]->span;
-    const char *name = sema_fill_text(sema, stmt->key, stmt->span);
+    const char *name = sema_fill_text(sema, stmt->key, stmt->span, false);
     Str key = name ? join(sema, sema->frame->prefix, name, stmt->span) : NULL;
     if (!key) return value_poison();
     const Binding *first = scope_find(&sema->params, key);

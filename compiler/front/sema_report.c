@@ -1,13 +1,16 @@
 /* Reports of errors: at the place in the source, with notes on the calls that led there and on the
  * tensors and dims involved. And the places that nodes get. */
+#include "front/prelude.h"
 #include "front/sema_state.h"
 
-/* Notes the calls and steps that led to the current frame, innermost first: a few of them, and the
- * one in the graph. */
-static void note_calls(Sema *sema) {
+#include <string.h>
+
+/* Notes the calls and steps that led to the frame, innermost first: a few of them, and the one in
+ * the graph. */
+static void note_calls(Sema *sema, const Frame *from, const Frame *end) {
     enum { MAX_NOTED = 4 };
     uint32_t n = 0;
-    for (const Frame *frame = sema->frame; frame && frame->caller; n++) {
+    for (const Frame *frame = from; frame != end && frame && frame->caller; n++) {
         bool is_last = frame->caller->caller == NULL;
         const Source *source = frame->caller->source;
         if (n + 1 >= MAX_NOTED && !is_last) {
@@ -27,6 +30,49 @@ static void note_calls(Sema *sema) {
     }
 }
 
+/* The frame of the program's own call of the prelude that led here; NULL: the current frame is none
+ * of the prelude. */
+static const Frame *prelude_call(const Sema *sema) {
+    const Frame *call = NULL;
+    for (const Frame *f = sema->frame; f && prelude_is_source(sema->prelude, f->source);
+         f = f->caller)
+        call = f;
+    return call;
+}
+
+/* The name by which the program calls the function, which may be an op's with a form in the
+ * prelude. */
+static const char *called_name(Sema *sema, const Frame *call) {
+    const char *text = call->caller->source->text + call->call_span.begin;
+    return str_format(sema->arena, "`%.*s`", (int)strcspn(text, "( \t\r\n#"), text);
+}
+
+/* Reports an error inside the prelude where the program calls it. Words that the prelude itself has
+ * for the error say all of it; of others the place in the prelude is a note. */
+static void report_in_prelude(Sema *sema, const Frame *call, DiagId id, Span span,
+                              const char *message, bool has_own_words) {
+    const char *name = called_name(sema, call);
+    bool has_name = strncmp(message, name, strlen(name)) == 0;
+    diag_report(sema->diags, id, call->caller->source, call->call_span, "%s%s%s",
+                has_name ? "" : name, has_name ? "" : ": ", message);
+    if (!has_own_words) {
+        diag_note(sema->diags, sema->frame->source, span, "the error is here, in the prelude");
+        note_calls(sema, sema->frame, call);
+    }
+    note_calls(sema, call->caller, NULL);
+}
+
+static void report(Sema *sema, DiagId id, Span span, const char *message, bool has_own_words) {
+    const Frame *call = prelude_call(sema);
+    if (call) {
+        report_in_prelude(sema, call, id, span, message, has_own_words);
+        return;
+    }
+    const Source *source = sema->frame ? sema->frame->source : sema->file->source;
+    diag_report(sema->diags, id, source, span, "%s", message);
+    note_calls(sema, sema->frame, NULL);
+}
+
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...) {
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) { /* the diagnostic will not be kept, so its text
                                                     * is not formatted */
@@ -37,9 +83,15 @@ Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...) {
     va_start(args, format);
     const char *message = str_vformat(sema->arena, format, args);
     va_end(args);
-    const Source *source = sema->frame ? sema->frame->source : sema->file->source;
-    diag_report(sema->diags, id, source, span, "%s", message);
-    note_calls(sema);
+    report(sema, id, span, message, false);
+    return value_poison();
+}
+
+Value sema_error_of_def(Sema *sema, Span span, const char *message) {
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS)
+        sema->diags->n_errors++;
+    else
+        report(sema, DIAG_BAD_ARGUMENT, span, message, true);
     return value_poison();
 }
 

@@ -118,9 +118,12 @@ typedef struct Call {
 } Call;
 
 /* sema_report.c: reports an error in the source of the current frame, with notes on the calls that
- * led there. */
+ * led there. An error inside the prelude is reported at the program's own call of it, whose function
+ * the message names. */
 STR_PRINTF(4, 5)
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
+/* The same of a message that a def has for its caller: no place inside the prelude is noted. */
+Value sema_error_of_def(Sema *sema, Span span, const char *message);
 /* Reports the builder's errors in a call at `span` with these arguments; NULL: all errors are at
  * `span`. Returns VALUE_POISON. */
 Value sema_report(Sema *sema, Span span, const Value *args);
@@ -247,7 +250,7 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
 bool sema_has_params(const AstStmts *body);
 /* Puts the values of names into a text: with i = 3, "layers.{i}" is "layers.3". NULL after an error
  * at `span`. */
-const char *sema_fill_text(Sema *sema, Str text, Span span);
+const char *sema_fill_text(Sema *sema, Str text, Span span, bool takes_dims);
 /* The prefix of the params of a call: the frame's own and that of `as`. NULL after an error. */
 Str sema_prefix(Sema *sema, const Ast *as);
 /* The tensor of a `param` of a graph or a module. */

@@ -100,6 +100,11 @@ static bool want_starts(Sema *sema, const Call *call, NodeId *starts) {
         Operand operand;
         const Value item = value_item(list, i);
         if (!sema_want_operand(sema, &item, "starts", &operand)) return false;
+        if (item.kind == VALUE_FLOAT) {
+            sema_error(sema, DIAG_BAD_ARGUMENT, item.span, "`starts` of `%s` are integers, not %s",
+                       call->name, value_describe(sema, &item));
+            return false;
+        }
         NodeId start = build_const_at(b, (BuildPlace){.arg = 3, .item = i + 1}, &operand, dtype);
         items[i] = start == NODE_NONE ? start : build_reshape(b, start, (DimList){1, &one});
     }

@@ -17,7 +17,23 @@ def conv_taps(t, weight, bias, out=dtype(t)) {
   rows = reshape(transpose(t, perm=[5, 0, 1, 2, 3, 4, 6]), [n[5], n[0], n[1], n[2], n[3], k])
   columns = reshape(transpose(reshape(weight, [k, n[5], m]), perm=[1, 0, 2]), [n[5], 1, 1, 1, k, m])
   y = transpose(matmul(rows, columns, out=out), perm=[1, 2, 3, 4, 0, 5])
-  return biased(reshape(y, [n[0], n[1], n[2], n[3], dim(weight, 1)]), bias)
+  return biased(reshape(y, [n[0], n[1], n[2], n[3], dim(weight, 1)]), for_filters(bias, dim(weight, 1)))
+}
+
+# `weight` of rank n: [.., C / groups, N]. C are the channels of x, its last axis.
+def of_channels_last(weight, x, groups, n) {
+  c = dim(x, -1)
+  k = dim(of_rank(weight, n, n, "weight"), -2)
+  m = dim(weight, -1)
+  is_good = most(c - k * groups) == 0 && most(k * groups - c) == 0
+  w = weight if is_good else error("`x` has {c} channels, and `weight` takes {k} for each of {groups} `groups`")
+  return w if most(m % groups) == 0 else error("`weight` has {m} filters, which is no multiple of {groups} `groups`")
+}
+
+# A bias for n filters: as many numbers, or one number, or none.
+def for_filters(bias, n) {
+  is_good = rank(bias) == 0 || is_same_shape(bias.shape, [n]) if kind(bias) == "tensor" else true
+  return bias if is_good else error("`bias` must have the shape [{n}], one number for each filter")
 }
 
 # x + bias, if there is one.
@@ -25,8 +41,9 @@ def biased(x, bias) = x if bias == none else x + bias
 
 # x: [B, W, C], weight: [k, C / groups, N] -> [B, windows, N]. `bias` is [N], a number or none.
 def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
-  k = weight.shape
-  n = windows(batched(x, 3), size=[k[0]], axis=[1], stride=stride, padding=padding, dilation=dilation)
+  image = batched(x, 3)
+  k = of_channels_last(weight, image, groups, 3).shape
+  n = windows(image, size=[k[0]], axis=[1], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), 1, 1, dim(n, 1), k[0], groups, k[1]])
   y = conv_taps(t, reshape(weight, [k[0] * k[1], k[2]]), bias, out)
   return unbatched(y[:, 0, 0], x, 3)
@@ -34,8 +51,9 @@ def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, 
 
 # x: [B, H, W, C], weight: [k, l, C / groups, N] -> [B, windows.., N]. `bias` is [N], a number or none.
 def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
-  k = weight.shape
-  n = windows(batched(x, 4), size=[k[0], k[1]], axis=[1, 2], stride=stride, padding=padding, dilation=dilation)
+  image = batched(x, 4)
+  k = of_channels_last(weight, image, groups, 4).shape
+  n = windows(image, size=[k[0], k[1]], axis=[1, 2], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), 1, dim(n, 1), dim(n, 2), k[0] * k[1], groups, k[2]])
   y = conv_taps(t, reshape(weight, [k[0] * k[1] * k[2], k[3]]), bias, out)
   return unbatched(y[:, 0], x, 4)
@@ -43,30 +61,31 @@ def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1,
 
 # x: [B, D, H, W, C], weight: [k, l, m, C / groups, N] -> [B, windows.., N]. `bias` is [N], a number or none.
 def conv3d_ndhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
-  k = weight.shape
+  image = batched(x, 5)
+  k = of_channels_last(weight, image, groups, 5).shape
   size = [k[0], k[1], k[2]]
-  n = windows(batched(x, 5), size=size, axis=[1, 2, 3], stride=stride, padding=padding, dilation=dilation)
+  n = windows(image, size=size, axis=[1, 2, 3], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), dim(n, 1), dim(n, 2), dim(n, 3), k[0] * k[1] * k[2], groups, k[3]])
   return unbatched(conv_taps(t, reshape(weight, [k[0] * k[1] * k[2] * k[3], k[4]]), bias, out), x, 5)
 }
 
 # x: [B, C, W], weight: [N, C / groups, k] -> [B, N, windows]. `padding` is numbers, "same" or "causal".
 def conv1d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
-  w = transpose(weight, perm=[2, 1, 0])
+  w = transpose(of_rank(weight, 3, 3, "weight"), perm=[2, 1, 0])
   y = conv1d_nwc(transpose(batched(x, 3), perm=[0, 2, 1]), w, bias, stride, padding, dilation, groups, out)
   return unbatched(transpose(y, perm=[0, 2, 1]), x, 3)
 }
 
 # x: [B, C, H, W], weight: [N, C / groups, k, l] -> [B, N, windows..]. `padding` is numbers or "same".
 def conv2d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
-  w = transpose(weight, perm=[2, 3, 1, 0])
+  w = transpose(of_rank(weight, 4, 4, "weight"), perm=[2, 3, 1, 0])
   y = conv2d_nhwc(transpose(batched(x, 4), perm=[0, 2, 3, 1]), w, bias, stride, padding, dilation, groups, out)
   return unbatched(transpose(y, perm=[0, 3, 1, 2]), x, 4)
 }
 
 # x: [B, C, D, H, W], weight: [N, C / groups, k, l, m] -> [B, N, windows..].
 def conv3d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
-  w = transpose(weight, perm=[2, 3, 4, 1, 0])
+  w = transpose(of_rank(weight, 5, 5, "weight"), perm=[2, 3, 4, 1, 0])
   y = conv3d_ndhwc(transpose(batched(x, 5), perm=[0, 2, 3, 4, 1]), w, bias, stride, padding, dilation, groups, out)
   return unbatched(transpose(y, perm=[0, 4, 1, 2, 3]), x, 5)
 }
@@ -164,7 +183,7 @@ def conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) {
             interior=[0, g[0] - 1, g[1] - 1, g[2] - 1, 0])
   m = [(n[2] - 1) * s[0] + d[0] * (k[0] - 1) + 1 + o[0] - p[0], (n[3] - 1) * s[1] + d[1] * (k[1] - 1) + 1 + o[1] - p[1],
        (n[4] - 1) * s[2] + d[2] * (k[2] - 1) + 1 + o[2] - p[2]]
-  return transpose(biased(all[:, p[0]:m[0], p[1]:m[1], p[2]:m[2]], bias), perm=[0, 4, 1, 2, 3])
+  return transpose(biased(all[:, p[0]:m[0], p[1]:m[1], p[2]:m[2]], for_filters(bias, groups * dim(weight, 1))), perm=[0, 4, 1, 2, 3])
 }
 
 # A transposed convolution of stride 1.
@@ -178,6 +197,15 @@ def conv_transpose_dense(x, weight, bias, p, o, groups, d, out) {
   return transpose(conv3d_ndhwc(z_cut, w, bias, dilation=d, groups=groups, out=out), perm=[0, 4, 1, 2, 3])
 }
 
+# x: [B, C, ..], whose channels are those of the weights [C, N / groups, ..].
+def for_weights(x, weight, groups) {
+  c = dim(x, 1)
+  k = dim(weight, 0)
+  is_good = most(c - k) == 0 && most(k - c) == 0
+  image = x if is_good else error("`x` has {c} channels, and `weight` takes {k}")
+  return image if most(c % groups) == 0 else error("`x` has {c} channels, which is no multiple of {groups} `groups`")
+}
+
 # x: [B, C, D, H, W], weight: [C, N / groups, k, l, m] -> [B, N, ..]: conv3d's transpose as a linear map.
 def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
   s = each(stride, 3)
@@ -185,9 +213,10 @@ def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
   o = each(output_padding, 3)
   d = each(dilation, 3)
   is_good = loop k in 0:3 with is_good = true { return is_good && (most(o[k]) < s[k] || most(o[k]) < most(d[k])) }
-  z = batched(x, 5) if is_good else error("`output_padding` must be less than `stride` or `dilation`")
-  dense = conv_transpose_dense(z, weight, bias, p, o, groups, d, out) if s[0] * s[1] * s[2] == 1 else none
-  y = conv_transpose_strided(z, weight, bias, s, p, o, groups, d, out) if dense == none else dense
+  w = of_rank(weight, 5, 5, "weight")
+  z = for_weights(batched(x, 5), w, groups) if is_good else error("`output_padding` must be less than `stride` or `dilation`")
+  dense = conv_transpose_dense(z, w, bias, p, o, groups, d, out) if s[0] * s[1] * s[2] == 1 else none
+  y = conv_transpose_strided(z, w, bias, s, p, o, groups, d, out) if dense == none else dense
   return unbatched(y, x, 5)
 }
 
@@ -197,8 +226,9 @@ def conv_transpose2d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
   p = each(padding, 2)
   o = each(output_padding, 2)
   d = each(dilation, 2)
-  n = batched(x, 4).shape
-  k = weight.shape
+  own = of_rank(weight, 4, 4, "weight")
+  k = own.shape
+  n = for_weights(batched(x, 4), own, groups).shape
   z = reshape(x, [n[0], n[1], 1, n[2], n[3]])
   w = reshape(weight, [k[0], k[1], 1, k[2], k[3]])
   y = conv_transpose3d(z, w, bias, [1, s[0], s[1]], [0, p[0], p[1]], [0, o[0], o[1]], groups, [1, d[0], d[1]], out)
@@ -207,13 +237,47 @@ def conv_transpose2d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
 
 # x: [B, C, W], weight: [C, N / groups, k] -> [B, N, ..]: conv1d's transpose as a linear map.
 def conv_transpose1d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
-  n = batched(x, 3).shape
-  k = weight.shape
+  own = of_rank(weight, 3, 3, "weight")
+  k = own.shape
+  n = for_weights(batched(x, 3), own, groups).shape
   z = reshape(x, [n[0], n[1], 1, n[2]])
   w = reshape(weight, [k[0], k[1], 1, k[2]])
   y = conv_transpose2d(z, w, bias, [1, each(stride, 1)[0]], [0, each(padding, 1)[0]],
                        [0, each(output_padding, 1)[0]], groups, [1, each(dilation, 1)[0]], out)
   return unbatched(y[:, :, 0], x, 3)
+}
+
+# x: [B, .., C] or [.., C] of n axes beside B and C, with C before these.
+def channels_first(x, n) {
+  r = rank(of_rank(x, n + 1, n + 2))
+  return transpose(x, perm=[0, 1, 2, 3, 4][:r - n - 1] + [r - 1] + [0, 1, 2, 3, 4][r - n - 1:r - 1])
+}
+
+# The opposite.
+def channels_last(x, n) {
+  r = rank(x)
+  return transpose(x, perm=[0, 1, 2, 3, 4][:r - n - 1] + [0, 1, 2, 3, 4][r - n:r] + [r - n - 1])
+}
+
+# x: [B, W, C], weight: [k, N / groups, C] -> [B, .., N]: conv1d_nwc's transpose as a linear map.
+def conv_transpose1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
+  w = transpose(of_rank(weight, 3, 3, "weight"), perm=[2, 1, 0])
+  y = conv_transpose1d(channels_first(x, 1), w, bias, stride, padding, output_padding, groups, dilation, out)
+  return channels_last(y, 1)
+}
+
+# x: [B, H, W, C], weight: [k, l, N / groups, C] -> [B, .., N]: conv2d_nhwc's transpose as a linear map.
+def conv_transpose2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
+  w = transpose(of_rank(weight, 4, 4, "weight"), perm=[3, 2, 0, 1])
+  y = conv_transpose2d(channels_first(x, 2), w, bias, stride, padding, output_padding, groups, dilation, out)
+  return channels_last(y, 2)
+}
+
+# x: [B, D, H, W, C], weight: [k, l, m, N / groups, C] -> [B, .., N]: conv3d_ndhwc's transpose as a linear map.
+def conv_transpose3d_ndhwc(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
+  w = transpose(of_rank(weight, 5, 5, "weight"), perm=[4, 3, 0, 1, 2])
+  y = conv_transpose3d(channels_first(x, 3), w, bias, stride, padding, output_padding, groups, dilation, out)
+  return channels_last(y, 3)
 }
 
 # x: [B, C, H, W] -> [B, C * taps, windows]: the windows as columns, channel by channel, then tap by tap.

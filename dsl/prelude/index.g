@@ -121,28 +121,39 @@ def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
   return with_first_part(x, cast(rounded, dtype(x)))
 }
 
+# `source`, which has a slice of the axis for each number of `index`. Another is an error.
+def indexed_slices(x, axis, index, source) {
+  n = dim(index, 0)
+  m = dim(of_rank(source, rank(x), rank(x), "source"), axis)
+  return source if m == n else error("`source` has {m} slices, and `index` has {n} numbers")
+}
+
 # `x` plus the slices of `source` at the places of the axis that `index`, i32[n] or i64[n], names.
 def index_add(x, axis, index, source) {
-  sums = segment_sum(cast(source, compute(x)), index, dim(x, axis), axis)
+  k = axis_of(axis, rank(x))
+  ids = of_rank(index, 1, 1, "index")
+  slices = indexed_slices(x, k, ids, source)
+  sums = segment_sum(cast(slices, compute(x)), ids, dim(x, k), k)
   return cast(cast(x, compute(x)) + sums, dtype(x))
 }
 
 # `x` with the slices of `source` at the places of the axis that `index` names, the last of several.
 def index_copy(x, axis, index, source) {
   k = axis_of(axis, rank(x))
-  order = argsort(index)
-  last = sorted_segment_max(order, gather(index, order), dim(x, k))
+  ids = of_rank(index, 1, 1, "index")
+  slices = indexed_slices(x, k, ids, source)
+  order = argsort(ids)
+  last = sorted_segment_max(order, gather(ids, order), dim(x, k))
   is_new = reshape(last >= 0, [1] * k + [-1] + [1] * (rank(x) - k - 1))
-  return where(is_new, gather(source, last, axis=k), x)
+  return where(is_new, gather(slices, last, axis=k), x)
 }
 
 # How often each number below `n` is an element of `x`, i32[n]. Few numbers are counted without a sort.
-def bincount(x, n) = count_each(x, n) if most(n) <= 256 else count_sorted(x, n)
+def bincount(x, n) = count_each(as_index(x), n) if most(n) <= 256 else count_sorted(as_index(x), n)
 
 # The same by a comparison of each element with each number.
 def count_each(x, n) {
-  z = x if dtype(x) == i32 || dtype(x) == i64 else error("`bincount` counts i32 or i64")
-  return sum(cast(reshape(z, [1, -1]) == reshape(cast(iota([n]), dtype(x)), [n, 1]), i32), axis=1)
+  return sum(cast(reshape(x, [1, -1]) == reshape(cast(iota([n]), dtype(x)), [n, 1]), i32), axis=1)
 }
 
 # The same by a sort.
@@ -155,7 +166,8 @@ def count_sorted(x, n) {
 # `max` too; elements outside, and NaN, are left out.
 def histc(x, bins, min, max) {
   z = cast(x, compute(x))
-  part = cast(floor((z - min) * (1.0 * bins / (max - min))), i32)
+  width = max - min if max > min else error("`max` must be greater than `min`")
+  part = cast(floor((z - min) * (1.0 * bins / width)), i32)
   last = where(z == max, bins - 1, part)
   return bincount(where(z >= min && z <= max, minimum(last, bins - 1), -1), bins)
 }
@@ -169,12 +181,15 @@ def histogram(x, bins) {
   return bincount(where(z <= bins[n:], minimum(part, extent(bins, 0) - 2), -1), n)
 }
 
+# `start`, an integer or a scalar tensor of integers. Another is an error.
+def whole_start(start) = start if kind(start) == "integer" else whole_numbers(start) if kind(start) == "tensor" else error("`starts` must be integers")
+
 # The part of `x` of the extents `sizes` that begins at the element `starts`, a number for each axis: scalars
 # that are known at run time, or integers. They are clamped, so that the part lies inside.
 def dynamic_slice(x, starts, sizes) {
   return loop k in 0:rank(x) with y = x {
     room = reshape(iota([dim(x, k) - sizes[k] + 1], dtype=i64)[dim(x, k) - sizes[k]:], [])
-    first = minimum(maximum(cast(starts[k], i64), 0), room)
+    first = minimum(maximum(cast(whole_start(starts[k]), i64), 0), room)
     part = y if most(dim(x, k) - sizes[k]) == 0 else gather(y, first + iota([sizes[k]], dtype=i64), axis=k)
     return part
   }

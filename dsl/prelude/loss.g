@@ -5,9 +5,10 @@
 
 # What `reduction` says of losses.
 def reduced(losses, reduction) {
-  is_good = reduction == "mean" || reduction == "sum" || reduction == "none"
-  kind = reduction if is_good else error("`reduction` is mean, sum or none")
-  return mean(losses) if kind == "mean" else sum(losses) if kind == "sum" else losses
+  is_word = kind(reduction) == "string"
+  is_good = reduction == "mean" || reduction == "sum" || reduction == "none" if is_word else false
+  of = reduction if is_good else error("`reduction` is mean, sum or none; give other arguments by name")
+  return mean(losses) if of == "mean" else sum(losses) if of == "sum" else losses
 }
 
 # (x - target)^2.
@@ -23,8 +24,10 @@ def l1_loss(x, target, reduction="mean") {
 
 # Half the square of the difference where it is below `delta`, else linear.
 def huber_loss(x, target, delta=1.0, reduction="mean") {
+  is_good = false if kind(delta) == "string" else delta > 0
+  d = delta if is_good else error("`delta` must be a number above 0; give `reduction` by name")
   a = abs(cast(x, compute(x)) - cast(target, compute(x)))
-  return cast(reduced(where(a < delta, 0.5 * a * a, delta * (a - 0.5 * delta)), reduction), dtype(x))
+  return cast(reduced(where(a < d, 0.5 * a * a, d * (a - 0.5 * d)), reduction), dtype(x))
 }
 
 # `huber_loss` over `beta`: half the square of the difference over `beta` where it is below `beta`, else linear.
@@ -82,7 +85,9 @@ def nll_loss(x, target, reduction="mean", ignore_index=-100, weight=none) {
 # `nll_loss(log_softmax(x), target)`: `x` is [N, C, ..] or [C] before softmax. A target of the rank of x has a
 # probability for each class. `label_smoothing` is the part of the target that is spread over all classes.
 def cross_entropy(x, target, reduction="mean", ignore_index=-100, weight=none, label_smoothing=0.0) {
-  logs = log_softmax(cast(x, compute(x)), axis=class_axis(x))
+  is_part = 0 <= label_smoothing && label_smoothing <= 1
+  scores = x if is_part else error("`label_smoothing` must be from 0 to 1")
+  logs = log_softmax(cast(scores, compute(x)), axis=class_axis(x))
   is_plain = rank(target) < rank(x) && label_smoothing == 0
   plain = nll_loss(logs, target, reduction, ignore_index, weight) if is_plain else none
   soft = soft_cross_entropy(logs, target, reduction, weight, label_smoothing) if rank(target) == rank(x) else none
@@ -175,9 +180,13 @@ def poisson_nll_loss(x, target, log_input=true, full=false, eps=1e-8, reduction=
   return cast(reduced(loss if more == none else loss + more, reduction), dtype(x))
 }
 
-# (log(var) + (x - target)^2 / var) / 2, where `var` is at least `eps`; with `full` and log(2 pi) / 2.
+# (log(var) + (x - target)^2 / var) / 2, where `var` is at least `eps`; with `full` and log(2 pi) / 2. `var` has the
+# shape of x, or has 1 in place of its last axis, or has it not.
 def gaussian_nll_loss(x, target, var, full=false, eps=1e-6, reduction="mean") {
-  v = maximum(cast(var, compute(x)), eps)
+  is_of_rows = rank(var) == rank(x) - 1 && rank(var) > 0
+  n = dim(var, -1) - dim(x, -2) if is_of_rows else none
+  is_column = most(n) == 0 && most(-n) == 0 if is_of_rows else false
+  v = maximum(cast(unsqueeze(var, -1) if is_column else var, compute(x)), eps)
   d = cast(x, compute(x)) - cast(target, compute(x))
   loss = 0.5 * (log(v) + d * d / v)
   return cast(reduced(loss + 0.91893853320467274178 if full else loss, reduction), dtype(x))

@@ -25,20 +25,32 @@ def rmsnorm(x, gamma=none, axis=-1, eps=1e-5) {
 def batchnorm(x, mean, variance, gamma=none, beta=none, eps=1e-5) {
   along = [dim(x, 1)] + [1] * (rank(x) - 2)
   c = compute(x)
-  scale = rsqrt(cast(variance, c) + eps) if gamma == none else cast(gamma, c) * rsqrt(cast(variance, c) + eps)
-  d = cast(x, c) - reshape(cast(mean, c), along)
-  return cast(shifted(d * reshape(scale, along), along_channels(beta, x)), dtype(x))
+  v = of_channels(variance, x, "variance")
+  g = gamma if gamma == none else of_channels(gamma, x, "gamma")
+  scale = rsqrt(cast(v, c) + eps) if gamma == none else cast(g, c) * rsqrt(cast(v, c) + eps)
+  d = cast(x, c) - reshape(cast(of_channels(mean, x, "mean"), c), along)
+  return cast(shifted(d * reshape(scale, along), along_channels(beta, x, "beta")), dtype(x))
+}
+
+# `v`, which has one number for each channel of x, axis 1. Another shape is an error.
+def of_channels(v, x, name) {
+  n = dim(x, 1)
+  is_good = is_same_shape(v.shape, [n])
+  return v if is_good else error("`{name}` must have the shape [{n}], one number for each channel of `x`")
 }
 
 # A number for each channel of x, axis 1, if there are any.
-def along_channels(v, x) = v if v == none else reshape(cast(v, compute(x)), [dim(x, 1)] + [1] * (rank(x) - 2))
+def along_channels(v, x, name) = v if v == none else reshape(cast(of_channels(v, x, name), compute(x)), [dim(x, 1)] + [1] * (rank(x) - 2))
 
 # Zero mean and variance 1 in `groups` groups of the channels on axis 1; `gamma` and `beta` are [C].
 def groupnorm(x, groups, gamma=none, beta=none, eps=1e-5) {
-  z = reshape(cast(x, compute(x)), [dim(x, 0), groups, -1])
+  n = dim(x, 1)
+  is_good = most(n % groups) == 0
+  image = x if is_good else error("`x` has {n} channels, which is no multiple of {groups} `groups`")
+  z = reshape(cast(image, compute(x)), [dim(x, 0), groups, -1])
   d = z - mean(z, axis=-1, keep=true)
   unit = reshape(d * rsqrt(mean(d * d, axis=-1, keep=true) + eps), x.shape)
-  return cast(shifted(scaled(unit, along_channels(gamma, x)), along_channels(beta, x)), dtype(x))
+  return cast(shifted(scaled(unit, along_channels(gamma, x, "gamma")), along_channels(beta, x, "beta")), dtype(x))
 }
 
 # Zero mean and variance 1 of each channel by itself; `gamma` and `beta` are [C].

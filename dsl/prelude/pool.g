@@ -86,21 +86,31 @@ def max_pool3d(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=fal
   return max_pool_result(y, x, z, t, size, stride, dilation, padding, return_indices)
 }
 
-# x: [B, H, W, C]: the largest element of each window.
-def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false) {
-  size = each(kernel_size, 2)
-  z = batched(x, 4)
-  high = pool_high(z, [1, 2], size, stride, dilation, padding, ceil_mode)
+# The largest elements of windows of x, [B, .., C], whose sizes are those of the axes between the two.
+def max_pool_last(x, size, stride, dilation, padding, ceil_mode) {
+  n = len(size)
+  z = batched(x, n + 2)
+  high = pool_high(z, [1, 2, 3][:n], size, stride, dilation, padding, ceil_mode)
   p = pool_padding(padding, size, dilation)
-  t = windows(z, size, [1, 2], stride, dilation, p, none, high, value=lowest(dtype(x)))
-  return unbatched(max(t, axis=[3, 4]), x, 4)
+  t = windows(z, size, [1, 2, 3][:n], stride, dilation, p, none, high, value=lowest(dtype(x)))
+  return unbatched(max(t, axis=[1, 2, 3, 4, 5, 6][n:2 * n]), x, n + 2)
 }
+
+# x: [B, W, C]: the largest element of each window.
+def max_pool1d_nwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false) = max_pool_last(x, each(kernel_size, 1), stride, dilation, padding, ceil_mode)
+
+# x: [B, H, W, C]: the largest element of each window.
+def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false) = max_pool_last(x, each(kernel_size, 2), stride, dilation, padding, ceil_mode)
+
+# x: [B, D, H, W, C]: the largest element of each window.
+def max_pool3d_ndhwc(x, kernel_size, stride=none, padding=0, dilation=1, ceil_mode=false) = max_pool_last(x, each(kernel_size, 3), stride, dilation, padding, ceil_mode)
 
 # The means of windows of x over `axis`, whose taps `perm` brings to the front, as `taps`.
 def avg_pool_over(image, size, axis, perm, taps, stride, padding, count_include_pad, ceil_mode, divisor) {
   x = batched(image, len(size) + 2)
   at = axis if axis != none else [2, 3, 4][:len(size)]
-  high = pool_high(x, at, size, stride, 1, padding, ceil_mode)
+  has_divisor = true if divisor == none else divisor != 0
+  high = pool_high(x, at, size, stride, 1, padding, ceil_mode) if has_divisor else error("`divisor_override` is 0")
   p = pool_padding(padding, size, 1)
   z = transpose(windows(cast(x, compute(x)), size, axis, stride, 1, p, none, high), perm=perm)
   is_mean = count_include_pad && !ceil_mode && divisor == none
@@ -146,11 +156,25 @@ def avg_pool3d(x, kernel_size, stride=none, padding=0, count_include_pad=true, c
   return avg_pool_over(x, size, none, perm, [0, 1, 2], stride, padding, count_include_pad, ceil_mode, divisor_override)
 }
 
+# x: [B, W, C]: the mean of each window.
+def avg_pool1d_nwc(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
+  perm = [2, 0, 1, 3]
+  size = each(kernel_size, 1)
+  return avg_pool_over(x, size, [1], perm, 0, stride, padding, count_include_pad, ceil_mode, divisor_override)
+}
+
 # x: [B, H, W, C]: the mean of each window.
 def avg_pool2d_nhwc(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
   perm = [3, 4, 0, 1, 2, 5]
   size = each(kernel_size, 2)
   return avg_pool_over(x, size, [1, 2], perm, [0, 1], stride, padding, count_include_pad, ceil_mode, divisor_override)
+}
+
+# x: [B, D, H, W, C]: the mean of each window.
+def avg_pool3d_ndhwc(x, kernel_size, stride=none, padding=0, count_include_pad=true, ceil_mode=false, divisor_override=none) {
+  perm = [4, 5, 6, 0, 1, 2, 3, 7]
+  size = each(kernel_size, 3)
+  return avg_pool_over(x, size, [1, 2, 3], perm, [0, 1, 2], stride, padding, count_include_pad, ceil_mode, divisor_override)
 }
 
 # The `norm_type`-th root of the sum of the `norm_type`-th powers of each window of the last axes of x. A window that
@@ -177,6 +201,15 @@ def lp_pool2d(x, norm_type, kernel_size, stride=none, ceil_mode=false) {
 def lp_pool3d(x, norm_type, kernel_size, stride=none, ceil_mode=false) {
   return lp_pool(x, norm_type, each(kernel_size, 3), stride, [5, 6, 7, 0, 1, 2, 3, 4], [0, 1, 2], ceil_mode)
 }
+
+# x: [B, W, C]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
+def lp_pool1d_nwc(x, norm_type, kernel_size, stride=none, ceil_mode=false) = channels_last(lp_pool1d(channels_first(x, 1), norm_type, kernel_size, stride, ceil_mode), 1)
+
+# x: [B, H, W, C]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
+def lp_pool2d_nhwc(x, norm_type, kernel_size, stride=none, ceil_mode=false) = channels_last(lp_pool2d(channels_first(x, 2), norm_type, kernel_size, stride, ceil_mode), 2)
+
+# x: [B, D, H, W, C]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
+def lp_pool3d_ndhwc(x, norm_type, kernel_size, stride=none, ceil_mode=false) = channels_last(lp_pool3d(channels_first(x, 3), norm_type, kernel_size, stride, ceil_mode), 3)
 
 # The extents that an adaptive pooling gives the last axes of x: with none that of x.
 def adaptive_sizes(x, output_size, n) {
@@ -253,6 +286,15 @@ def adaptive_avg_pool2d(x, output_size) = adaptive_pool(x, adaptive_sizes(x, out
 # Means of parts of the last three axes of x: [B, C, D, H, W].
 def adaptive_avg_pool3d(x, output_size) = adaptive_pool(x, adaptive_sizes(x, output_size, 3), false)
 
+# Means of `output_size` parts of the axes of x between the first and the last: [B, W, C].
+def adaptive_avg_pool1d_nwc(x, output_size) = channels_last(adaptive_avg_pool1d(channels_first(x, 1), output_size), 1)
+
+# Means of `output_size` parts of the axes of x between the first and the last: [B, H, W, C].
+def adaptive_avg_pool2d_nhwc(x, output_size) = channels_last(adaptive_avg_pool2d(channels_first(x, 2), output_size), 2)
+
+# Means of `output_size` parts of the axes of x between the first and the last: [B, D, H, W, C].
+def adaptive_avg_pool3d_ndhwc(x, output_size) = channels_last(adaptive_avg_pool3d(channels_first(x, 3), output_size), 3)
+
 # The maxima of `o` parts of one axis of x, and their places: `places` are those of x, and `width` lies between
 # neighbours along the axis. Of several maxima the first counts.
 def adaptive_max_axis(x, places, axis, o, width) {
@@ -295,3 +337,12 @@ def adaptive_max_pool2d(x, output_size, return_indices=false) = adaptive_max_poo
 
 # Maxima of parts of the last three axes of x: [B, C, D, H, W]. `return_indices` as for `max_pool1d`.
 def adaptive_max_pool3d(x, output_size, return_indices=false) = adaptive_max_pool(x, adaptive_sizes(x, output_size, 3), return_indices)
+
+# Maxima of `output_size` parts of the axes of x between the first and the last: [B, W, C].
+def adaptive_max_pool1d_nwc(x, output_size) = channels_last(adaptive_max_pool1d(channels_first(x, 1), output_size), 1)
+
+# Maxima of `output_size` parts of the axes of x between the first and the last: [B, H, W, C].
+def adaptive_max_pool2d_nhwc(x, output_size) = channels_last(adaptive_max_pool2d(channels_first(x, 2), output_size), 2)
+
+# Maxima of `output_size` parts of the axes of x between the first and the last: [B, D, H, W, C].
+def adaptive_max_pool3d_ndhwc(x, output_size) = channels_last(adaptive_max_pool3d(channels_first(x, 3), output_size), 3)

@@ -3,7 +3,7 @@
 # Ten rounds of Philox4x32, as Random123 has them: the four words of a counter become four random words, all of
 # them u32. The key is u32[2].
 def philox(key, c0, c1, c2, c3) {
-  k = reshape(key, [2])
+  k = reshape(key if dtype(key) == u32 else error("`key` must be u32[2]"), [2])
   w0, w1, w2, w3 = loop i in 0:10 with a = c0, b = c1, c = c2, d = c3 {
     k0 = const(i * 2654435769 % 4294967296, u32) + k[0]
     k1 = const(i * 3144134277 % 4294967296, u32) + k[1]
@@ -42,7 +42,9 @@ def randn(key, shape, stream=0) {
 # Integers from `low` to before `high`, two numbers less than 2^31 apart, i32. No value is likelier than another
 # by more than 2^-32.
 def randint(key, shape, low, high, stream=0) {
-  w, _, _, _ = random_words(key, shape, stream=stream)
+  is_good = most(high - low) > 0 if kind(low) == "integer" && kind(high) == "integer" else true
+  extents = shape if is_good else error("`low` must be less than `high`")
+  w, _, _, _ = random_words(key, extents, stream=stream)
   return cast((cast(w, i64) * (high - low) >> 32) + low, i32)
 }
 

@@ -40,7 +40,10 @@ def count_nonzero(x, axis=none, keep=false) = sum(cast(cast(x, bool), i32), axis
 
 # The Euclidean norm, or the `p`-th root of the sum of the `p`-th powers of |x|; with `p=inf` the largest |x|, with
 # `p=-inf` the smallest, with `p=0` the number of elements that are not 0.
-def norm(x, axis=none, keep=false, p=2) {
+def norm(x, axis=none, keep=false, p=2) = error("`p` is a number: 2 for the Frobenius norm of `axis=none`; there is no nuclear norm") if kind(p) == "string" else norm_of(x, axis, keep, p)
+
+# `norm` where `p` is a number.
+def norm_of(x, axis, keep, p) {
   z = cast(x, compute(x))
   is_plain = p == 1 || p == inf || p == -inf
   powers = z * z if p == 2 else abs(z) if is_plain else cast(z != 0, compute(x)) if p == 0 else pow(abs(z), p)

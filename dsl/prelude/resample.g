@@ -78,7 +78,14 @@ def interpolate_nearest(x, axis, m, scale) {
 }
 
 # The same where the places are multiples of 1 / `factor`, which is no integer, or with `is_exact` half of that more.
+# Without it an axis that stays as long as it is stays the same, and elements of one that is twice as long stand twice.
 def interpolate_nearest_by(x, axis, m, factor, is_exact) {
+  is_simple = !is_exact && (m == dim(x, axis) || m == 2 * dim(x, axis))
+  return repeat_interleave(x, m / dim(x, axis), axis) if is_simple else interpolate_nearest_places(x, axis, m, factor, is_exact)
+}
+
+# `interpolate_nearest_by` of any number of elements.
+def interpolate_nearest_places(x, axis, m, factor, is_exact) {
   i = cast(iota([m]), f32)
   return gather(x, cast(floor((i + 0.5 if is_exact else i) * (1.0 / factor)), i32), axis)
 }
@@ -113,10 +120,12 @@ def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=f
   is_nearest = mode == "nearest" || mode == "nearest-exact"
   is_good = is_nearest || is_linear || mode == "bicubic" || mode == "area"
   wrong = "`mode` is nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area"
-  n = 3 if mode == "linear" else 4 if mode == "bilinear" else 5 if mode == "trilinear" else 0
+  n = 3 if mode == "linear" else 4 if mode == "bilinear" || mode == "bicubic" else 5 if mode == "trilinear" else 0
+  has_ends = !align_corners || is_linear || mode == "bicubic"
   is_one = (scale_factor == none) != (size == none)
   image = of_rank(x, n, n) if n > 0 else of_rank(x, 3, 16) if is_good else error(wrong)
-  z = cast(image if is_one else error("give either `size` or `scale_factor`"), compute(x))
+  given_image = image if has_ends else error("`align_corners` is for linear and cubic modes, not {mode}")
+  z = cast(given_image if is_one else error("give either `size` or `scale_factor`"), compute(x))
   is_area = mode == "area"
   y, is_plain, sizes = loop k in 2:rank(z) with y = x if is_nearest || is_area else z, is_plain = true, sizes = [] {
     given = none if scale_factor == none else each(scale_factor, rank(x) - 2)[k - 2]
@@ -200,7 +209,7 @@ def grid_bicubic(x, py, px, h, w, padding_mode, align_corners) {
 def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=false) {
   image = of_rank(x, 4, 4)
   z = cast(image, compute(x))
-  is_grid = is_same_shape(of_rank(grid, 4, 4).shape[:1] + grid.shape[3:], image.shape[:1] + [2])
+  is_grid = is_same_shape(of_rank(grid, 4, 4, "grid").shape[:1] + grid.shape[3:], image.shape[:1] + [2])
   g = cast(grid if is_grid else error("`grid` must have the shape [B, P, Q, 2] for `x` of [B, C, H, W]"), compute(x))
   is_good = padding_mode == "border" || padding_mode == "zeros" || padding_mode == "reflection"
   around = padding_mode if is_good else error("`padding_mode` is zeros, border or reflection")

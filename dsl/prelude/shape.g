@@ -6,12 +6,12 @@ def axis_of(axis, n) {
   return (k + n) % n if -n <= k && k < n else error("axis {axis} is out of range for rank {n}")
 }
 
-# `x`, whose rank is from `least` to `highest`. Another is an error.
-def of_rank(x, least, highest) {
+# `x`, an argument of this name, whose rank is from `least` to `highest`. Another is an error.
+def of_rank(x, least, highest, name="x") {
   n = rank(x)
   is_good = least <= n && n <= highest
-  return x if is_good else (error("the rank must be {least}, not {n}") if least == highest
-                            else error("the rank must be {least} to {highest}, not {n}"))
+  return x if is_good else (error("the rank of `{name}` must be {least}, not {n}") if least == highest
+                            else error("the rank of `{name}` must be {least} to {highest}, not {n}"))
 }
 
 # Whether an integer is known while compiling.
@@ -92,10 +92,31 @@ def flip_one(x, axis) {
                step=[1] * k + [-1] + [1] * n)
 }
 
-# Each slice of the axis `repeats` times, one behind the other; without `axis` each element, as a vector.
+# Each slice of the axis `repeats` times, one behind the other; without `axis` each element, as a vector. `repeats` may be
+# a list of a number for each slice.
 def repeat_interleave(x, repeats, axis=none) {
   z = reshape(x, [-1]) if axis == none else x
   k = 0 if axis == none else axis_of(axis, rank(z))
+  return repeat_slices(z, repeats, k) if is_list(repeats) else repeat_evenly(z, repeats, k)
+}
+
+# `repeat_interleave` along an axis by a list.
+def repeat_slices(z, repeats, k) {
+  n = dim(z, k)
+  is_good = len(repeats) == n
+  counts = repeats if is_good else error("`repeats` must have {n} numbers, one for each slice")
+  parts = loop i in 0:len(counts) with parts = [] { return parts + ([repeat_slice(z, counts[i], k, i)] if counts[i] > 0 else []) }
+  return concat(parts, axis=k)
+}
+
+# Slice i of the axis, several times.
+def repeat_slice(z, count, k, i) {
+  one = slice(z, begin=[0] * k + [i] + [0] * (rank(z) - k - 1), shape=z.shape[:k] + [1] + z.shape[k + 1:])
+  return expand(one, z.shape[:k] + [count] + z.shape[k + 1:])
+}
+
+# `repeat_interleave` along an axis by one number.
+def repeat_evenly(z, repeats, k) {
   front = z.shape[:k + 1]
   back = z.shape[k + 1:]
   wide = expand(reshape(z, front + [1] + back), front + [repeats] + back)
@@ -104,7 +125,10 @@ def repeat_interleave(x, repeats, axis=none) {
 
 # The whole tensor `repeats` times along each axis, a number for each; more numbers than axes add axes in front.
 def repeat(x, repeats) {
-  y = loop k in 0:len(repeats) with y = reshape(x, [1] * (len(repeats) - rank(x)) + x.shape) {
+  n = rank(x)
+  is_good = len(repeats) >= n
+  counts = repeats if is_good else error("`repeats` must have a number for each of the {n} axes of `x`; `tile` takes fewer")
+  y = loop k in 0:len(counts) with y = reshape(x, [1] * (len(repeats) - rank(x)) + x.shape) {
     n = y.shape
     wide = expand(reshape(y, n[:k] + [1] + n[k:]), n[:k] + [repeats[k]] + n[k:])
     return reshape(wide, n[:k] + [repeats[k] * n[k]] + n[k + 1:])
@@ -228,7 +252,7 @@ def one_hot(x, num_classes, dtype=i32) {
 def extent(x, axis, dtype=i32) = iota([dim(x, axis) + 1], dtype=dtype)[dim(x, axis):]
 
 # Slices of an axis by i32 index; an index outside is clamped.
-def index_select(x, axis, index) = gather(x, index, axis=axis)
+def index_select(x, axis, index) = gather(x, of_rank(index, 0, 1, "index"), axis=axis)
 
 # The number of elements of a tensor of the shape.
 def n_elements(shape) = loop i in 0:len(shape) with n = 1 { return n * shape[i] }
@@ -243,7 +267,7 @@ def take_along_dim(x, indices, axis=-1) {
 # `take_along_dim` of one axis.
 def take_along_joint(x, indices, axis) {
   k = axis_of(axis, rank(x))
-  places = expand_beside(of_rank(whole_numbers(indices), rank(x), rank(x)), x, k)
+  places = expand_beside(of_rank(whole_numbers(indices), rank(x), rank(x), "indices"), x, k)
   z = expand_beside(x, indices, k)
   is_good = is_same_shape(z.shape[:k] + z.shape[k + 1:], places.shape[:k] + places.shape[k + 1:])
   return take_of_axis(z, places if is_good else error("`indices` and `x` must broadcast in all axes but axis {k}"), k)

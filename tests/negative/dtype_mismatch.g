@@ -17,8 +17,7 @@ graph g(x: f32[8], h: f16[8], i: i32[8]) -> (y: f32[8], z: f32[8]) {
   y = a + b + c + d + e + f + k
   z = h
 }
-graph keyed(key: i32[2]) -> (y: f32[4]) {
-  # error@+2 dtype-mismatch: operands of `add` are u32 and i32 (help: Nothing is promoted silently: write cast(x, u32).
-  # error@+1 dtype-mismatch: operands of `add` are u32 and i32
-  y = rand(key, [4])
+graph keyed(a: f32[4], b: i32[4]) -> (y: f32[4, 4]) {
+  # error@+1 dtype-mismatch: `outer`: operands of `mul` are f32 and i32 (help: Nothing is promoted silently: write cast(
+  y = outer(a, b)
 }

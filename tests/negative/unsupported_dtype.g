@@ -22,7 +22,7 @@ graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
   # error@+1 unsupported-dtype: `bitcast` of f32, 4 bytes, to f64, 8 bytes
   p = bitcast(x, f64)
   # The mistake surfaces inside the prelude and is shown at the call.
-  # error@+1 unsupported-dtype: `exp` does not take i32 (note: in this call of `softmax`
+  # error@+1 unsupported-dtype: `softmax`: `exp` does not take i32 (note: the error is here, in the prelude
   h = softmax(i)
   y = x
 }

@@ -49,6 +49,7 @@ def helpers(values, wanted, dtype):
         "abs": np.abs, "max": np.max, "min": np.min, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "size": np.size,
         "maximum": np.maximum, "shape": np.shape, "finite": lambda v: np.where(np.isfinite(v), v, 0.0),
         "extent": lambda v, axis: v.shape[axis], "variance": lambda v, axis: np.var(v, axis),
+        "beside": lambda v, x: v if v.ndim == x.ndim else v[..., None],
         "parts": lambda v, n: v.reshape(len(v), n, -1),
         "taps": lambda size, rank: int(np.prod(size)) if isinstance(size, list) else size ** rank}
 

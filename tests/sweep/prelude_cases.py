@@ -34,6 +34,9 @@ PARTS |= {"is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
           "along_channels", "clamp_form", "leaky_relu_form", "softplus_form"}
 PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each", "count_sorted", "pick_in_tiles"}
+PARTS |= {"of_channels_last", "for_filters", "for_weights", "channels_first", "channels_last", "max_pool_last", "of_channels",
+          "norm_of", "interpolate_nearest_places", "whole_start", "indexed_slices", "repeat_slices", "repeat_slice",
+          "repeat_evenly"}
 
 
 def case(*names):
@@ -135,9 +138,17 @@ def convolution(d, name):
     return made
 
 
-@case("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+LAYOUTS = {1: "1d_nwc", 2: "2d_nhwc", 3: "3d_ndhwc"}
+
+
+def both_layouts(kind):
+    """The names of a function of images of one to three axes, of channels behind the batch and at the end."""
+    return [f"{kind}{rank}d" for rank in LAYOUTS] + [kind + layout for layout in LAYOUTS.values()]
+
+
+@case(*both_layouts("conv_transpose"))
 def transposed_convolution(d, name):
-    rank = int(name[-2])
+    rank, is_last = int(name[14]), name.endswith("c")
     size, stride, dilation, padding = window_choice(d, rank)
     groups, dtype = d.of([1, 1, 2, 3]), d.of(FLOATS)
     c, m = groups * d.int(1, 3), d.int(1, 3)
@@ -147,12 +158,16 @@ def transposed_convolution(d, name):
     more = [d.int(0, max(s, e) - 1) for s, e in zip(stride, dilation)]
     given = {"stride": maybe_one(d, stride), "padding": maybe_one(d, padding), "output_padding": maybe_one(d, more),
              "groups": groups, "dilation": maybe_one(d, dilation)}
-    function = getattr(F, name)
+    function = getattr(F, f"conv_transpose{rank}d")
     wanted = function(*wide(x, w, b), stride, padding, more, groups, dilation).numpy()
     sizes = function(*wide(np.abs(x), np.abs(w), np.abs(b)), stride, padding, more, groups, dilation).numpy()
+    n_terms = w[:, 0].size
+    if is_last:
+        x, wanted = x.transpose(second_to_last(rank)), wanted.transpose(second_to_last(rank))
+        w = w.transpose(list(range(2, rank + 2)) + [1, 0])
     x, wanted = without_batch(d, x, wanted)
     inputs = {"x": (dtype, x), "w": (dtype, w), "b": (dtype, b)}
-    made = product_case(call(name, *inputs, **given), inputs, dtype, wanted, sizes, w[:, 0].size)
+    made = product_case(call(name, *inputs, **given), inputs, dtype, wanted, sizes, n_terms)
     made.absolute += DTYPES[dtype].eps * float(np.abs(wanted).max())
     return made
 
@@ -172,39 +187,39 @@ def distinct_numbers(d, dtype, shape):
     return np.where(np.isnan(x), -np.inf, x) if DTYPES[dtype].is_float else x
 
 
-@case("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_nhwc")
+@case(*both_layouts("max_pool"))
 def max_pool(d, name):
-    rank, is_last = int(name[8]), name.endswith("nhwc")
+    rank, is_last = int(name[8]), name.endswith("c")
     size, stride, dilation, padding, shape, given = pooled(d, rank)
     dtype, with_places, ceils = d.of(NUMBERS), not is_last and d.flag(0.4), d.flag(0.3)
     x = distinct_numbers(d, dtype, shape) if with_places else d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
     wanted = getattr(F, f"max_pool{rank}d")(*wide(x), size, stride, padding, dilation, ceils, True)
     wanted = [w.numpy() for w in wanted][:2 if with_places else 1]
     if is_last:
-        x, wanted = x.transpose(second_to_last(2)), [wanted[0].transpose(second_to_last(2))]
+        x, wanted = x.transpose(second_to_last(rank)), [wanted[0].transpose(second_to_last(rank))]
     x, *wanted = without_batch(d, x, *wanted)
     given.update({"ceil_mode": True} if ceils else {}, **({"return_indices": True} if with_places else {}))
     return Case(call(name, "x", **given, dilation=maybe_one(d, dilation)), {"x": (dtype, x)},
                 list(zip([dtype, "i32"], wanted)))
 
 
-@case("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool2d_nhwc")
+@case(*both_layouts("avg_pool"))
 def avg_pool(d, name):
-    rank, is_last = int(name[8]), name.endswith("nhwc")
+    rank, is_last = int(name[8]), name.endswith("c")
     size, stride, _, padding, shape, given = pooled(d, rank)
     dtype, counts, ceils = d.of(FLOATS), d.flag(), d.flag(0.4)
     x = d.floats(dtype, shape)
     theirs = {"divisor_override": d.int(1, 5)} if rank > 1 and d.flag(0.3) else {}
     wanted = getattr(F, f"avg_pool{rank}d")(*wide(x), size, stride, padding, ceils, counts, **theirs).numpy()
     if is_last:
-        x, wanted = x.transpose(second_to_last(2)), wanted.transpose(second_to_last(2))
+        x, wanted = x.transpose(second_to_last(rank)), wanted.transpose(second_to_last(rank))
     x, wanted = without_batch(d, x, wanted)
     given.update(theirs, count_include_pad=counts, **({"ceil_mode": True} if ceils else {}))
     return floats_case(call(name, "x", **given), {"x": (dtype, x)}, [(dtype, wanted)], int(np.prod(size)),
                        4.0 * int(np.prod(size)))
 
 
-@case("lp_pool1d", "lp_pool2d", "lp_pool3d")
+@case(*both_layouts("lp_pool"))
 def lp_pool(d, name):
     rank = int(name[7])
     size, stride, _, _, shape, given = pooled(d, rank)
@@ -213,7 +228,10 @@ def lp_pool(d, name):
     x = np.abs(d.floats(dtype, shape)) + 0.25
     x = rounded(dtype, x)
     one = rank == 1
-    wanted = getattr(F, name)(*wide(x), p, size[0] if one else size, stride[0] if one else stride, ceils).numpy()
+    function = getattr(F, f"lp_pool{rank}d")
+    wanted = function(*wide(x), p, size[0] if one else size, stride[0] if one else stride, ceils).numpy()
+    if name.endswith("c"):
+        x, wanted = x.transpose(second_to_last(rank)), wanted.transpose(second_to_last(rank))
     x, wanted = without_batch(d, x, wanted)
     given.update({"ceil_mode": True} if ceils else {})
     return floats_case(call(name, "x", p, **given), {"x": (dtype, x)}, [(dtype, wanted)], int(np.prod(size)),
@@ -227,19 +245,22 @@ def adaptive_sizes(d, shape, size):
     return maybe_one(d, size)
 
 
-@case(*(f"adaptive_{kind}_pool{rank}d" for kind in ("avg", "max") for rank in (1, 2, 3)))
+@case(*both_layouts("adaptive_avg_pool"), *both_layouts("adaptive_max_pool"))
 def adaptive_pool(d, name):
-    rank, dtype = int(name[-2]), d.of(FLOATS)
+    rank, dtype, is_last = int(name[17]), d.of(FLOATS), name.endswith("c")
+    function = getattr(F, f"{name[:17]}{rank}d")
     shape = (d.int(1, 2), d.int(1, 3), *(d.int(1, 9) for _ in range(rank)))
     size = [n if d.flag(0.2) else d.int(1, n) for n in shape[2:]]
     x = d.floats(dtype, shape)
-    if "max" in name and d.flag():
+    if "max" in name and not is_last and d.flag():
         x = distinct_numbers(d, dtype, shape)
-        wanted = getattr(F, name)(*wide(x), size, return_indices=True)
+        wanted = function(*wide(x), size, return_indices=True)
         text = call(name, "x", adaptive_sizes(d, shape, size), return_indices=True)
         return Case(text, {"x": (dtype, x)}, list(zip([dtype, "i32"], [w.numpy() for w in wanted])))
-    wanted = getattr(F, name)(*wide(x), size)
+    wanted = function(*wide(x), size)
     wanted = (wanted[0] if isinstance(wanted, tuple) else wanted).numpy()
+    if is_last:
+        x, wanted = x.transpose(second_to_last(rank)), wanted.transpose(second_to_last(rank))
     text = call(name, "x", adaptive_sizes(d, shape, size))
     if "max" in name:
         return Case(text, {"x": (dtype, x)}, [(dtype, wanted)])
@@ -276,12 +297,12 @@ def interpolate(d):
     rank = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}.get(mode) or d.int(1, 3)
     has_corners = mode in ("linear", "bilinear", "trilinear", "bicubic")
     dtype, corners = d.of(FLOATS), has_corners and d.flag()
-    x = d.floats(dtype, (d.int(1, 2), d.int(1, 2), *(d.int(1, 6) for _ in range(rank))))
+    x = d.floats(dtype, (d.int(1, 2), d.int(1, 2), *(d.int(1, 10) for _ in range(rank))))
     given = {"mode": mode, **({"align_corners": True} if corners else {})}
     if d.flag(0.4):
         given["scale_factor"] = maybe_one(d, [d.int(1, 3) for _ in range(rank)])
     elif d.flag():
-        given["scale_factor"] = maybe_one(d, [d.of([1.0, 1.25, 1.5, 1.7, 2.0, 2.3, 3.6]) for _ in range(rank)])
+        given["scale_factor"] = maybe_one(d, [d.of([1.0, 1.05, 1.25, 1.5, 1.7, 2.0, 2.07, 2.3, 3.6]) for _ in range(rank)])
         given.update(d.of([{}, {"recompute_scale_factor": True}]))
     else:
         given["size"] = [d.int(1, 9) for _ in range(rank)]
@@ -420,8 +441,9 @@ def index_add(d, name):
 
 @case("bincount")
 def bincount(d):
-    index, n, shape = d.of(["i32", "i64"]), d.int(1, 12), d.shape(1, 2)
-    x = d.integers(index, shape, -1, n)
+    index, n, shape = d.of(["i32", "i64", "i16", "i8", "u8", "u32"]), d.of([d.int(1, 12), 300]), d.shape(1, 2)
+    info = np.iinfo(DTYPES[index].numpy)
+    x = d.integers(index, shape, max(-1, info.min), min(n, info.max))
     return Case(call("bincount", "x", n), {"x": (index, x)},
                 [("i32", np.bincount(x[(x >= 0) & (x < n)], minlength=n))])
 
@@ -746,6 +768,8 @@ def shapes(d, name):
         n = d.int(1, 3)
         if d.flag(0.2):
             return moved(call(name, "x", n), dtype, x, np.repeat(x, n))
+        if d.flag(0.3) and shape[axis] < 9:
+            n = [d.int(0, 3) for _ in range(shape[axis] - 1)] + [1]
         return moved(call(name, "x", n, axis), dtype, x, np.repeat(x, n, axis))
     least = len(shape) if name == "repeat" else 1
     times = [d.int(1, 3) for _ in range(d.int(least, max(least, len(shape)) + 1))]
