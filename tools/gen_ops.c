@@ -245,6 +245,27 @@ static void print_others(OpClass cls) {
     }
 }
 
+/* The classes whose ops need a template of kernels of their own. */
+static const OpClass own_kernels[] = {CLASS_SCAN,    CLASS_SCAN_BY, CLASS_SORT,
+                                      CLASS_SEGMENT, CLASS_UPDATE,  CLASS_ONLINE};
+enum { N_OWN_KERNELS = sizeof own_kernels / sizeof *own_kernels };
+_Static_assert(N_OWN_KERNELS <= 12, "a function of the prelude says most, without a new kernel");
+
+static void print_own_kernels(void) {
+    printf(
+        "\n## Ops with kernels of their own\n\nMost functions are made of elementwise ops, casts, "
+        "reductions, views, concats and matrix products, in the prelude. %d kinds of ops need "
+        "kernels of their own. The ops of a kind differ in what they combine by alone.\n\n"
+        "| kind | ops |\n|---|---|\n",
+        N_OWN_KERNELS);
+    for (int i = 0; i < N_OWN_KERNELS; i++) {
+        printf("| %s |", class_titles[own_kernels[i]]);
+        for (int op = 1; op < OP_COUNT; op++)
+            if (op_info((OpId)op)->cls == own_kernels[i]) printf(" `%s`", op_info((OpId)op)->name);
+        puts(" |");
+    }
+}
+
 /* The dtypes: what their numbers are, and what files call them. */
 static void print_dtype_table(void) {
     puts("\n## Dtypes\n\nA float is rounded to nearest, ties to even. A number past the largest "
@@ -477,6 +498,7 @@ int main(void) {
         else
             print_others((OpClass)cls);
     }
+    print_own_kernels();
     print_dtype_table();
     print_composites();
     print_fast();

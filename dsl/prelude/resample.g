@@ -78,9 +78,10 @@ def interpolate_nearest(x, axis, m, scale) {
 }
 
 # The same where the places are multiples of 1 / `factor`, which is no integer, or with `is_exact` half of that more.
-# Without it an axis that stays as long as it is stays the same, and elements of one that is twice as long stand twice.
+# Without it, as in PyTorch, an axis of [B, C, H, W] that stays as long as it is stays the same, and elements of one that
+# is twice as long stand twice.
 def interpolate_nearest_by(x, axis, m, factor, is_exact) {
-  is_simple = !is_exact && (m == dim(x, axis) || m == 2 * dim(x, axis))
+  is_simple = !is_exact && rank(x) == 4 && (m == dim(x, axis) || m == 2 * dim(x, axis))
   return repeat_interleave(x, m / dim(x, axis), axis) if is_simple else interpolate_nearest_places(x, axis, m, factor, is_exact)
 }
 

@@ -3,6 +3,10 @@ graph g(x: f32[4]) -> (y: f32[4]) {
   a = x $ 2
   # error@+1 bad-token: a name cannot begin with a digit
   b = x * 2x
+  # error@+1 bad-token: a name cannot begin with a digit
+  f = x * 0xfg
+  # error@+1 bad-token: integer larger than 2^62
+  h = x[0x4000000000000001]
   # error@+1 bad-token: string without a closing quote
   c = gelu(x, approximate="tanh)
   # error@+1 bad-token: integer larger than 2^62

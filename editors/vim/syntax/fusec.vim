@@ -24,6 +24,7 @@ syntax keyword fusecConstant true false none
 syntax keyword fusecNumber inf nan
 syntax keyword fusecType f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 u16 u32 bool
 
+syntax match fusecNumber /\<0x\x\+\>/
 syntax match fusecNumber /\<\d\+\%(\.\d\+\)\?\%([eE][+-]\?\d\+\)\?\>/
 syntax region fusecString start=/"/ end=/"/ oneline
 syntax match fusecComment /#.*/ contains=fusecTodo,@Spell
