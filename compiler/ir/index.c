@@ -292,8 +292,40 @@ static bool is_below(IndexTab *tab, IndexId a, DimId bound) {
     return dim_always_le(tab->dims, dim_add(tab->dims, max, dim_const(tab->dims, 1)), bound);
 }
 
+static int64_t common_factor(const DimTab *dims, int64_t factor, DimId of) {
+    int64_t number;
+    if (!dim_is_const(dims, of, &number)) return 1;
+    while (number) {
+        int64_t rest = factor % number;
+        factor = number;
+        number = rest;
+    }
+    return factor < 0 ? -factor : factor;
+}
+
+/* Takes a number out of the index and the constant divisor that divides all terms of both. Returns
+ * the number. */
+static int64_t take_factor(IndexTab *tab, IndexId *a, DimId *divisor) {
+    const Expr expr = tab->exprs.data[*a];
+    int64_t factor;
+    if (!expr.n_terms || !dim_is_const(tab->dims, *divisor, &factor) || factor < 1) return 1;
+    factor = common_factor(tab->dims, factor, expr.offset);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        factor = common_factor(tab->dims, factor, expr.terms[i].coefficient);
+    if (factor == 1) return factor;
+    DimId by = dim_const(tab->dims, factor);
+    Sum less = {.offset = dim_exact_div(tab->dims, expr.offset, by)};
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        sum_add_term(tab, &less, dim_exact_div(tab->dims, expr.terms[i].coefficient, by),
+                     expr.terms[i].atom);
+    *a = intern_sum(tab, &less);
+    *divisor = dim_exact_div(tab->dims, *divisor, by);
+    return factor;
+}
+
 /* Division by an extent of 0 gives 0: there is no element with this index. */
 IndexId index_div(IndexTab *tab, IndexId a, DimId divisor) {
+    take_factor(tab, &a, &divisor);
     if (dim_equals_const(tab->dims, divisor, 1)) return a;
     if (dim_equals_const(tab->dims, divisor, 0)) return index_dim(tab, divisor);
     Sum quotient, rest;
@@ -317,6 +349,9 @@ IndexId index_div(IndexTab *tab, IndexId a, DimId divisor) {
 }
 
 IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor) {
+    int64_t factor = take_factor(tab, &a, &divisor);
+    if (factor > 1)
+        return index_scale(tab, index_mod(tab, a, divisor), dim_const(tab->dims, factor));
     if (dim_equals_const(tab->dims, divisor, 1) || dim_equals_const(tab->dims, divisor, 0))
         return index_dim(tab, dim_const(tab->dims, 0));
     Sum quotient, rest;
