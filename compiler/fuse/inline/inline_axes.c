@@ -73,15 +73,15 @@ static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, ui
 void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kernel, bool has_cores,
                       AxisPlan *plan) {
     uint32_t axis[2] = {0, kernel->n_parallel};
-    uint32_t last[2] = {0, 0}; /* of the axes joined so far; on a CPU, if any has several elements,
-                                * the last one of these */
+    uint32_t last[2] = {0, 0}; /* of the axes joined so far; if any has several elements, the last
+                                * one of these */
     bool is_joined[2] = {false, false}; /* to the axis before */
     for (uint32_t at = 0; at < group->domain.rank; at++) {
         uint32_t next = inline_next_of_kind(group, plan, at);
         bool of_reduced = is_reduced(group, plan->order[at]);
         uint32_t own = axis[of_reduced]++;
         bool is_one = dim_equals_const(dims, group->domain.dims[plan->order[at]], 1);
-        if (!has_cores || !is_one || !is_joined[of_reduced]) last[of_reduced] = own;
+        if (!is_one || !is_joined[of_reduced]) last[of_reduced] = own;
         bool is_m = has_matrices(kernel) && at + 3 == group->domain.rank;
         bool is_split = is_m || splits_rows(group, kernel, at, own);
         /* Nothing is divided by an extent of 0. */
