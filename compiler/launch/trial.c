@@ -141,6 +141,23 @@ bool trial_is_asked_to_pass(const Trial *t, uint32_t n, uint32_t reader) {
 
 /* Applying the result. */
 
+/* Whether another version of the kernel that makes the buffer's value stores it in global memory.
+ */
+static bool has_stored_version(const Plan *plan, uint32_t buffer) {
+    NodeId node = plan->buffers.data[buffer].node;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->row_stores.n && kernel->choice; i++) {
+            uint32_t to = kernel->row_stores.data[i].buffer;
+            const Buffer *other = &plan->buffers.data[to];
+            if (to != buffer && other->node == node && other->kind == BUFFER_TEMP &&
+                other->space == BUFFER_GLOBAL)
+                return true;
+        }
+    }
+    return false;
+}
+
 void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, const Launch *launch,
                              uint32_t n, EdgeVerdict verdict, ReasonId reason) {
     Launch before = *launch;
@@ -149,7 +166,7 @@ void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, co
     for (uint32_t i = 0; i < reader->args.n && plan->edges.n; i++) {
         uint32_t buffer = reader->args.data[i];
         NodeId passed = plan->buffers.data[buffer].node;
-        if (!launch_stores_to(from, &before, buffer)) continue;
+        if (!launch_stores_to(from, &before, buffer) || has_stored_version(plan, buffer)) continue;
         for (uint32_t e = c->edges_of.first[passed]; e < c->edges_of.first[passed + 1]; e++) {
             Edge *edge = &plan->edges.data[c->edges_of.of[e]];
             if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE ||
@@ -163,7 +180,9 @@ void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, co
 
 /* Sets the edges of a buffer that is not in global memory. A user in a `fuse never` block that does
  * not depend on the value does not read it. */
-static void set_edges_of(const Composer *c, Plan *plan, NodeId of) {
+static void set_edges_of(const Composer *c, Plan *plan, uint32_t buffer) {
+    NodeId of = plan->buffers.data[buffer].node;
+    if (has_stored_version(plan, buffer)) return;
     for (uint32_t e = c->edges_of.first[of]; e < c->edges_of.first[of + 1]; e++) {
         Edge *edge = &plan->edges.data[c->edges_of.of[e]];
         bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
@@ -182,8 +201,8 @@ static void mark_edges(const Composer *c, Plan *plan, const Launch *launch) {
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
         for (uint32_t i = 0; i < kernel->args.n; i++) {
-            const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
-            if (buffer->space != BUFFER_GLOBAL) set_edges_of(c, plan, buffer->node);
+            uint32_t buffer = kernel->args.data[i];
+            if (plan->buffers.data[buffer].space != BUFFER_GLOBAL) set_edges_of(c, plan, buffer);
         }
     }
 }
