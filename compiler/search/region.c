@@ -463,6 +463,22 @@ static bool add_joined(Draft *d, const Kernel *kernel) {
     return true;
 }
 
+/* The online kernel that alone reads the matmul's result as its scores; NULL: there is none. */
+static const Kernel *online_reader(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    if (!form_info(kernel->form)->multiplies || kernel->row_stores.n != 1) return NULL;
+    uint32_t buffer = kernel->row_stores.data[0].buffer;
+    const VecU32 *users = &c->buffer_users[buffer];
+    if (plan->buffers.data[buffer].kind != BUFFER_TEMP || users->n != 2) return NULL;
+    const Kernel *reader = &plan->kernels.data[users->data[1]];
+    return form_info(reader->form)->weighs ? reader : NULL;
+}
+
+/* Adds that kernel: a launch of both needs operands that are stored. */
+static bool add_online(Draft *d, const Kernel *kernel, const Kernel *online) {
+    node_drop(d->flags, kernel->row_stores.data[0].node, SUBGRAPH_OUT);
+    return add_gemm(d, online);
+}
+
 /* Adds the readers of slices of the kernel's matmul. */
 static bool add_sliced(Draft *d, const Kernel *kernel) {
     Sliced sliced;
@@ -558,6 +574,8 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
     bool has_users = !has_gemm_slices && find_users(c, plan, kernel, &map);
     if (has_users ? !add_users(&d, &map) : !add_gemm(&d, kernel) || !add_joined(&d, kernel))
         return false;
+    const Kernel *online = has_users || has_gemm_slices ? NULL : online_reader(c, plan, kernel);
+    if (online && !add_online(&d, kernel, online)) return false;
     if (!has_gemm_slices) search_find_transposes(c, kernel, d.flags);
     if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.flags)) return false;
     region->has_gemm_slices = has_gemm_slices;
@@ -570,6 +588,7 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
         if (may_place(graph, of)) node_add(region->flags, id, REGION_MAY_PLACE);
     }
     region->inner = orders_of(c, plan, &region->subgraph);
-    flag_broadcast(c, region->subgraph.graph, region->flags);
+    /* A mask that is stored would hide no tile. */
+    if (!online) flag_broadcast(c, region->subgraph.graph, region->flags);
     return true;
 }
