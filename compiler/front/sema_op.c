@@ -248,14 +248,17 @@ Value call_matmul(Sema *sema, const Call *call) {
 }
 
 Value call_online(Sema *sema, const Call *call) {
-    NodeId x, v;
+    NodeId x, v, factor = NODE_NONE;
     Dtype out;
-    bool has_out = call->args[2].kind != VALUE_ABSENT;
+    bool has_factor = call->args[2].kind != VALUE_ABSENT;
+    bool has_out = call->args[3].kind != VALUE_ABSENT;
     if (!sema_want_tensor(sema, &call->args[0], "x", &x) ||
         !sema_want_tensor(sema, &call->args[1], "v", &v) ||
-        (has_out && !sema_want_dtype(sema, &call->args[2], "out", &out)))
+        (has_factor && !sema_want_tensor(sema, &call->args[2], "factor", &factor)) ||
+        (has_out && !sema_want_dtype(sema, &call->args[3], "out", &out)))
         return value_poison();
-    NodeId id = build_online(sema_at(sema, call->span), call->op, x, v, has_out ? &out : NULL);
+    NodeId id =
+        build_online(sema_at(sema, call->span), call->op, x, v, factor, has_out ? &out : NULL);
     return sema_made(sema, call->span, call->args, id);
 }
 

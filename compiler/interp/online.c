@@ -1,7 +1,8 @@
 /* The interpreter's softmax and product in one op, and the bound of its recurrence.
  * docs/design/attention.md derives the bound; the letters are those of that page.
  *
- * The value is sum(P v), P being the exact weights over their sum. A hidden key, of score -inf, has
+ * The value is sum(P f v), P being the exact weights over their sum and f their factors, 1 if there
+ * are none. A hidden key, of score -inf, has
  * no part in it, whatever its value is. */
 #include "interp/interp_node.h"
 
@@ -15,6 +16,7 @@ typedef struct Limits {
     double least;  /* the least normal number of the weights that enter the product */
     double round;  /* relative error of rounding a weight */
     double largest;
+    double most_factor; /* a factor below this makes no weight infinite */
 } Limits;
 
 static Limits limits_of(Dtype values) {
@@ -25,6 +27,7 @@ static Limits limits_of(Dtype values) {
     l.spread = is_double ? 709 : 88;
     l.least = dtype_ulp(values, 0) / dtype_ulp(values, 1);
     l.round = dtype_ulp(values, 1) / 2;
+    l.most_factor = dtype_max(values) / 2;
     return l;
 }
 
@@ -45,9 +48,9 @@ double interp_online_bound(Dtype values, double n) {
 /* A row of scores. */
 typedef struct Row {
     int64_t n;
-    const double *x;
-    double *weights; /* P; 0 of a row that is NaN */
-    double total;    /* of the weights relative to the greatest score */
+    const double *x, *factors; /* NULL: all are 1 */
+    double *weights;           /* P; 0 of a row that is NaN */
+    double total;              /* of the weights relative to the greatest score */
     bool is_nan;
 } Row;
 
@@ -76,25 +79,31 @@ typedef struct Column {
     bool has_special, is_any;
 } Column;
 
+static double factor_of(const Row *row, int64_t j) {
+    return row->factors ? row->factors[j] : 1;
+}
+
 /* An infinite v times a weight that may have become 0 may be NaN. */
 static void add_special(const Limits *l, double weight, double v, Column *sums) {
-    sums->is_any = sums->is_any || (!isnan(v) && weight < 4 * l->least);
+    sums->is_any = sums->is_any || (!isnan(v) && fabs(weight) < 4 * l->least);
     sums->has_special = true;
-    sums->special += v;
+    sums->special += weight < 0 ? -v : v;
 }
 
 static Column sum_column(const Limits *l, const Row *row, const double *v, int64_t stride) {
     Column sums = {.exact = 0};
     for (int64_t j = 0; j < row->n; j++, v += stride) {
-        double weight = row->weights[j];
+        double factor = factor_of(row, j), size = fabs(factor), weight = row->weights[j] * size;
         if (row->x[j] == -INFINITY) continue;
+        /* A weight times a factor may be infinite in the dtype of the operand. */
+        sums.is_any = sums.is_any || !(size < l->most_factor);
         if (!isfinite(*v)) {
-            add_special(l, weight, *v, &sums);
+            add_special(l, row->weights[j] * factor, *v, &sums);
             continue;
         }
-        sums.exact += weight * *v;
+        sums.exact += row->weights[j] * factor * *v;
         sums.magnitude += weight * fabs(*v);
-        sums.all += fabs(*v);
+        sums.all += fmax(size, 1) * fabs(*v);
         if (*v != 0)
             sums.excess += fmax(weight, l->least) * fmax(fabs(*v), l->least) - weight * fabs(*v);
     }
@@ -103,7 +112,9 @@ static Column sum_column(const Limits *l, const Row *row, const double *v, int64
 
 /* E sum(P |v|) + A sum(|v|), and what the product loses below the normal numbers. */
 static double error_of(const Limits *l, const Row *row, const Column *sums, Dtype values) {
-    double n = (double)row->n, tiny = dtype_ulp(values, 0) / 2 + l->least * l->u;
+    /* Factors are rounded once more. */
+    double n = (double)row->n + (row->factors ? 1 : 0), tiny = dtype_ulp(values, 0) / 2;
+    tiny += l->least * l->u;
     if (!dtype_is_double(values)) tiny += 0x1p-126;
     return relative_bound(l, n) * sums->magnitude + 2 * (n + 1) * l->u * sums->excess +
            tiny * sums->all / row->total + 2 * n * dtype_ulp(dtype_compute(values), 0);
@@ -124,6 +135,14 @@ static void settle(const Eval *e, const Limits *l, const Row *row, const Column 
 /* Calls `visit` for each row of scores: the row's first element in x, in v and in the result. */
 typedef void VisitRow(const Eval *e, const Limits *l, Row *row, const int64_t *at);
 
+/* Factors are as the scores are. */
+static bool has_factors(const Eval *e) {
+    const Tensor *x = &e->args[0], *f = &e->args[2];
+    bool is_same = e->node->n_args > 2 && x->rank == f->rank;
+    for (uint32_t k = 0; is_same && k < x->rank; k++) is_same = x->dims[k] == f->dims[k];
+    return is_same;
+}
+
 static bool each_row(const Eval *e, VisitRow *visit) {
     const Tensor *x = &e->args[0], *v = &e->args[1];
     Tensor batch = *e->out;
@@ -132,7 +151,8 @@ static bool each_row(const Eval *e, VisitRow *visit) {
     batch.rank -= 2;
     int64_t m = x->dims[x->rank - 2], n = x->dims[x->rank - 1], c = v->dims[v->rank - 1];
     Walk walk = walk_over(&batch);
-    if (v->dims[v->rank - 2] != n || !walk_add_batch(&walk, x) || !walk_add_batch(&walk, v))
+    if (v->dims[v->rank - 2] != n || !walk_add_batch(&walk, x) || !walk_add_batch(&walk, v) ||
+        (e->node->n_args > 2 && !has_factors(e)))
         return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(x, e->arena),
                            tensor_type_str(v, e->arena), tensor_type_str(e->out, e->arena));
     Limits limits = limits_of(v->dtype);
@@ -143,6 +163,7 @@ static bool each_row(const Eval *e, VisitRow *visit) {
         for (int64_t k = 0; k < m; k++) {
             int64_t at[3] = {walk.offsets[0] + k * n, walk.offsets[1], (i * m + k) * c};
             row.x = x->data + at[0];
+            row.factors = e->node->n_args > 2 ? e->args[2].data + at[0] : NULL;
             read_row(e, &row);
             visit(e, &limits, &row, at);
         }
@@ -161,10 +182,27 @@ bool interp_online(const Eval *e) {
     return each_row(e, evaluate_row);
 }
 
+/* The errors of factors and values in one column: each times what multiplies it. `of_f`, `of_v`:
+ * NULL, or the first element's. */
+static double given_errors(const Limits *l, const Row *row, const double *v, int64_t stride,
+                           const double *of_f, const double *of_v) {
+    double given = 0;
+    for (int64_t j = 0; j < row->n; j++) {
+        double own = 0;
+        if (row->x[j] == -INFINITY) continue;
+        if (of_f && of_f[j] > 0)
+            own += of_f[j] * (fabs(v[j * stride]) + (of_v ? of_v[j * stride] : 0));
+        if (of_v && of_v[j * stride] > 0) own += fabs(factor_of(row, j)) * of_v[j * stride];
+        if (own > 0) given += fmax(row->weights[j], l->least) * own;
+    }
+    return given;
+}
+
 /* An error d of every score of a row changes each weight over their sum by at most e^2d. */
 static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
     int64_t c = e->args[1].dims[e->args[1].rank - 1];
     const double *of_x = e->errors ? e->errors[0] : NULL, *of_v = e->errors ? e->errors[1] : NULL;
+    const double *of_f = e->errors && row->factors ? e->errors[2] : NULL;
     double most = 0;
     for (int64_t j = 0; of_x && j < row->n; j++) {
         double error = of_x[at[0] + j];
@@ -174,10 +212,8 @@ static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *a
     for (int64_t column = 0; column < c; column++) {
         int64_t i = at[2] + column, first = at[1] + column;
         Column sums = sum_column(l, row, e->args[1].data + first, c);
-        double given = 0;
-        for (int64_t j = 0; of_v && j < row->n; j++)
-            if (row->x[j] != -INFINITY && of_v[first + j * c] > 0)
-                given += fmax(row->weights[j], l->least) * of_v[first + j * c];
+        double given = given_errors(l, row, e->args[1].data + first, c, of_f ? of_f + at[0] : NULL,
+                                    of_v ? of_v + first : NULL);
         if (most == 0 && given == 0) continue;
         double error = relative * sums.magnitude + (1 + relative) * given;
         bool is_known = isfinite(error) && !row->is_nan && !sums.has_special;

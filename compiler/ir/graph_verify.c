@@ -33,6 +33,8 @@ static const char *check_dtypes(const Check *c) {
     }
     if (info->cls == CLASS_ONLINE) {
         if (!dtype_in(arg(c, 1)->dtype, info->dtypes)) return "argument dtype not allowed";
+        if (c->node->n_args > 2 && arg(c, 2)->dtype != arg(c, 0)->dtype)
+            return "factors have not the dtype of scores";
         return arg(c, 0)->dtype == dtype_compute(arg(c, 1)->dtype)
                    ? NULL
                    : "scores have not the dtype in which the values are multiplied";
@@ -287,6 +289,8 @@ static const char *check_online(const Check *c) {
     if (x->rank < 2 || v->rank < 2) return "operand of rank below 2";
     if (x->rank >= MAX_GIVEN_RANK || v->rank >= MAX_GIVEN_RANK) return "rank too high";
     if (x->dims[x->rank - 1] != v->dims[v->rank - 2]) return "contracted extents differ";
+    if (c->node->n_args > 2 && !shape_equal(x, &arg(c, 2)->shape))
+        return "factors have not the shape of scores";
     Shape shape;
     if (!matmul_shape(c->dims, x, v, &shape)) return "leading axes do not broadcast";
     return expect_shape(c, &shape);

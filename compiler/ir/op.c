@@ -157,7 +157,7 @@ static const OpInfo infos[OP_COUNT] = {
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_ONLINE,   \
                   .min_args = 2,         \
-                  .max_args = 2,         \
+                  .max_args = 3,         \
                   .dtypes = dts,         \
                   .result = RESULT_NODE, \
                   .power = PRIM_##pow,   \

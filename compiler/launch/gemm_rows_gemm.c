@@ -14,6 +14,7 @@ typedef struct Finder {
     const Plan *plan;
     const uint32_t *n_users; /* per buffer: the kernels that have it as an argument */
     const Target *target;
+    Arena *scratch;
     DimTab *dims;
     uint32_t at[GEMM_ROWS_GEMM_KERNELS];         /* launches: scores, rows, result */
     uint32_t passed[GEMM_ROWS_GEMM_KERNELS - 1]; /* scores; results of the row kernel */
@@ -190,6 +191,19 @@ const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
 
 enum { ONLINE_KERNELS = 2 };
 
+/* Whether factors of weights are computed from the scores: where a launch has both kernels, weights
+ * have taken the place of scores by then. */
+static bool multiplies_scores(const Finder *s, const Kernel *online) {
+    ScalarId factor = online->reduces.data[0].factor;
+    const bool *is_reached = scalar_reached(s->scratch, online->scalars, factor);
+    bool has = false;
+    for (ScalarId id = 1; factor && id <= factor; id++) {
+        const Scalar *load = scalar_get(online->scalars, id);
+        has = has || (is_reached[id] && load->kind == SCALAR_LOAD && load->buffer == s->passed[0]);
+    }
+    return has;
+}
+
 /* Whether the kernel is an online one, on tensor cores or on a CPU, whose scores are those of the
  * matmul. */
 static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) {
@@ -198,6 +212,7 @@ static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) 
             ? !sched_cpu_gemm_online_may(scores, online, s->target)
             : !engine_info(sched_engine(&online->variants[0].sched))->uses_tensor_cores)
         return false;
+    if (multiplies_scores(s, online)) return false;
     AccessAxes axes = {.n = 0};
     DimId batches = gemm_n_batches(scores);
     for (uint32_t axis = 0; axis <= gemm_axis_m(online); axis++)
@@ -249,8 +264,11 @@ static bool is_online_asked(const Composer *c, const Trial *t) {
 }
 
 static void propose_online(Composer *c) {
-    Finder s = {
-        .plan = c->plan, .n_users = c->n_users, .target = c->target, .dims = c->plan->graph->dims};
+    Finder s = {.plan = c->plan,
+                .n_users = c->n_users,
+                .target = c->target,
+                .scratch = c->scratch,
+                .dims = c->plan->graph->dims};
     for (uint32_t i = 0; i < c->plan->launches.n;) {
         bool is_kept =
             find_online(&s, i) &&

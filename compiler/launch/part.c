@@ -157,6 +157,7 @@ static void add_constants(Arena *scratch, const Kernel *kernel, const bool *live
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
         is_fixed[reduce->value] = is_fixed[reduce->rhs] = is_fixed[reduce->arg_index] = true;
+        is_fixed[reduce->factor] = true;
         for (uint32_t k = 0; reduce->join && k < reduce->join->n; k++)
             is_fixed[reduce->join->elements[k]] = true;
     }

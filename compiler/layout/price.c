@@ -16,6 +16,7 @@ Kernel layout_clone_gemm(Arena *arena, const Plan *plan, const Kernel *gemm) {
         rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
     reduce.value = rebuild_scalar(&rebuild, reduce.value);
     reduce.rhs = rebuild_scalar(&rebuild, reduce.rhs);
+    if (reduce.factor) reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
     ScalarId result = scalar_stage(rebuild.to, reduce.result, 0, kernel_parallel_axes(gemm));
     rebuild.results = arena_copy(arena, &result, sizeof result);
     memset(&clone.reduces, 0, sizeof clone.reduces);

@@ -193,6 +193,7 @@ static void mark_reduce(const Reduce *reduce, bool *live) {
     mark(live, reduce->value);
     mark(live, reduce->rhs);
     mark(live, reduce->arg_index);
+    mark(live, reduce->factor);
     for (uint32_t i = 0; reduce->join && i < reduce->join->n; i++)
         mark(live, reduce->join->elements[i]);
 }
@@ -253,6 +254,7 @@ bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
         is_reduced[reduce->value] = is_reduced[reduce->rhs] = true;
+        is_reduced[reduce->factor] = true;
         if (form_info(kernel->form)->weighs) is_reduced[reduce->count] = true;
         for (uint32_t k = 0; reduce->join && k < reduce->join->n; k++)
             is_reduced[reduce->join->elements[k]] = true;

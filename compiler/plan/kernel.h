@@ -45,6 +45,8 @@ typedef struct Reduce {
         ScalarId count;     /* where the form weighs: how often a weight counts in the sum of the
                              * weights, of type acc; SCALAR_NONE: once */
     };
+    ScalarId factor; /* where the form weighs: what multiplies a weight in the product, not in the
+                      * sum of the weights, of type acc; SCALAR_NONE: nothing */
     /* The value of SCALAR_STAGE: the accumulator, divided by `divisor` unless that is DIM_NONE,
      * converted to `result`. A partial's result is the raw accumulator. */
     DimId divisor;

@@ -130,6 +130,7 @@ static void print_reduce(const Printer *p, uint32_t slot) {
         text_printf(p->out, " by %s", prim_info(reduce->power)->name);
     if (form_info(p->kernel->form)->weighs && reduce->count)
         text_printf(p->out, " s%u times", reduce->count);
+    if (reduce->factor) text_printf(p->out, " * s%u", reduce->factor);
     if (reduce->rhs && !has_segments) text_printf(p->out, " * s%u", reduce->rhs);
     if (reduce->is_arg) text_printf(p->out, ", s%u", reduce->arg_index);
     text_printf(p->out, ") in %s", dtype_name(reduce->acc));

@@ -83,6 +83,7 @@ void words_put_reduces(Words *w) {
         words_put_scalar_id(w, r->value);
         words_put_scalar_id(w, r->rhs);
         words_put_scalar_id(w, r->arg_index);
+        words_put_scalar_id(w, r->factor);
         words_put(w, r->divisor);
         words_put(w, r->result);
     }

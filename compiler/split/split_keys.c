@@ -95,10 +95,12 @@ static void add_partial(KeySplit *s) {
         index_axis(scalartab_indices(partial.scalars), partial.first_reduced);
     sums.lhs = rebuild_scalar(&rebuild, sums.lhs);
     sums.rhs = rebuild_scalar(&rebuild, sums.rhs);
+    if (sums.factor) sums.factor = rebuild_scalar(&rebuild, sums.factor);
     sums.result = sums.acc;
     Reduce greatest = sums, total = sums;
     greatest.combine = PRIM_MAX;
     greatest.rhs = total.rhs = SCALAR_NONE;
+    greatest.factor = total.factor = SCALAR_NONE;
     vec_push(s->arena, &partial.stages, (Stage){.reduces = {0}});
     Store store = add_result(s, &partial, SUMS, sums);
     vec_push(s->arena, &partial.row_stores, store);
@@ -123,6 +125,7 @@ static void add_finish(KeySplit *s) {
     ScalarId result = scalar_stage(finish.scalars, reduce.result, 0, axes);
     reduce.lhs = scalar_load(finish.scalars, reduce.acc, s->buffers[GREATEST], part, GUARD_NONE);
     reduce.count = scalar_load(finish.scalars, reduce.acc, s->buffers[TOTAL], part, GUARD_NONE);
+    reduce.factor = SCALAR_NONE;
     reduce.rhs = scalar_load(finish.scalars, reduce.acc, s->buffers[SUMS],
                              column_address(&finish, part), GUARD_NONE);
     rebuild.results = &result;

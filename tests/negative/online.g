@@ -11,5 +11,9 @@ graph g(x: f32[N, 4], h: f16[N, 4], v: f16[4, 8], i: i32[4, 8], w: f32[8, 8], r:
   d = softmax2_matmul(r, w)
   # error@+1 unsupported-dtype: a product of f16 gives no bf16
   e = softmax_matmul(x, v, out=bf16)
+  # error@+1 shape-mismatch: scores and factor of `softmax_matmul` differ: (N, 4) and (8, 8)
+  f = softmax_matmul(x, v, w)
+  # error@+1 dtype-mismatch: the factor of `softmax_matmul` is f32 like the scores, not f16
+  g = softmax_matmul(x, v, h)
   y = x
 }

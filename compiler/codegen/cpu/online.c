@@ -141,6 +141,15 @@ static Val counted(const Online *o, const Point *row_point, Val key, Val weight)
     return k_select(k, point.mask, weight, number(o, 0, o->lanes));
 }
 
+/* The weights from `key` on as they enter the product, before they are rounded. */
+static Val multiplied(const Online *o, const Point *row_point, Val key, Val weight) {
+    Point point = point_inside(row_point);
+    if (!o->reduce->factor) return weight;
+    point.axis[o->key_axis] = k_add(o->lower->k, o->key_begin, key);
+    point.mask = keys_below(o, key);
+    return online_multiplied(&point, weight);
+}
+
 /* Replaces the scores of the row by weights, rounded as they enter the product; returns the sum of
  * the weights before. */
 static Val weigh(const Online *o, const Point *row_point, Val row, Val greatest) {
@@ -155,6 +164,7 @@ static Val weigh(const Online *o, const Point *row_point, Val row, Val greatest)
         Val score = load_at(o, &o->weights, at, o->lanes);
         Val weight = online_power(o->lower, score, greatest);
         sums[j] = combine(o, PRIM_ADD, sums[j], counted(o, row_point, key, weight));
+        weight = multiplied(o, row_point, key, weight);
         store_at(o, &o->weights, at, online_rounded(o->lower, score, weight), o->lanes);
     }
     loop_end(k, &loop);

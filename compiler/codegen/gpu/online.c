@@ -80,6 +80,15 @@ static Val counted(const Online *o, uint32_t row, Val at, Val weight) {
     return k_select(k, point.active, online_counted(&point, weight), number(o, 0));
 }
 
+/* The weight of the row's key `at` as it enters the product, before it is rounded. */
+static Val multiplied(const Online *o, uint32_t row, Val at, Val weight) {
+    Point point = point_inside(&o->rows[row]);
+    if (!o->reduce->factor) return weight;
+    point.active = k_slt(o->lower->k, at, o->keys.end);
+    point.axis[o->key_axis] = at;
+    return online_multiplied(&point, weight);
+}
+
 /* Computes the weights of a row for the block of keys from `begin` on. */
 static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
     Lower *lower = o->lower;
@@ -101,6 +110,7 @@ static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
         weight = k_select(k, is_visible, weight, zero);
         total = combine(o, PRIM_ADD, total, counted(o, row, keys[j], weight));
         Val place = weight_place(o, row, k_offset(k, o->lane, (int64_t)j * WARP_THREADS));
+        weight = multiplied(o, row, keys[j], weight);
         k_store(k, online_rounded(lower, scores[j], weight), place);
     }
     o->scales[row] = k_select(k, is_visible, scale, number(o, 1));

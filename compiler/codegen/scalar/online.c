@@ -19,6 +19,15 @@ Val online_power(const Lower *lower, Val x, Val greatest) {
     return math_prim(k, power, reduce_of(lower)->acc, below, NULL, NULL);
 }
 
+Val online_multiplied(Point *point, Val weight) {
+    const Codegen *k = point->lower->k;
+    const Reduce *reduce = reduce_of(point->lower);
+    if (!reduce->factor) return weight;
+    weight = k_fmul(k, weight, point_lanes(point, reduce->factor));
+    /* -0 is the weight of hidden keys. */
+    return k_fadd(k, weight, k_splat(k, k_number(k, reduce->acc, 0), k_lanes(weight)));
+}
+
 Val online_rounded(const Lower *lower, Val score, Val weight) {
     const Codegen *k = lower->k;
     Dtype acc = reduce_of(lower)->acc, values = values_dtype(lower);

@@ -7,6 +7,9 @@
 /* The power of x - greatest, which is at most 0: a weight, or the scale of earlier sums. x may be a
  * vector; `greatest` is a scalar. */
 Val online_power(const Lower *lower, Val x, Val greatest);
+/* The weight as the product has it, before it is rounded: at the point of its key times its factor.
+ */
+Val online_multiplied(Point *point, Val weight);
 /* The weight of `score` as it enters the product: rounded to the values' dtype, in the dtype of the
  * sums. A hidden key, of score -infinity, has the weight -0. */
 Val online_rounded(const Lower *lower, Val score, Val weight);

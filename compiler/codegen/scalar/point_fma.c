@@ -18,6 +18,7 @@ static uint32_t *count_uses(const Lower *lower) {
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         uses[kernel->reduces.data[i].value] += 2;
         uses[kernel->reduces.data[i].rhs] += 2;
+        uses[kernel->reduces.data[i].factor] += 2;
     }
     kernel_each_store(kernel, count_store, uses);
     return uses;

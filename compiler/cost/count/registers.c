@@ -59,6 +59,7 @@ static void reach_stage(Walk *w, const Stage *stage) {
         reach(w, reduce->value);
         reach(w, reduce->rhs);
         reach(w, reduce->arg_index);
+        reach(w, reduce->factor);
         for (uint32_t k = 0; reduce->join && k < reduce->join->n; k++)
             reach(w, reduce->join->elements[k]);
     }

@@ -83,8 +83,8 @@ static ScalarId pull_operand(Inliner *c, const Node *node, uint32_t side) {
     memcpy(batch.dims, node->shape.dims, batch.rank * sizeof(DimId));
     memcpy(own.dims, shape->dims, own.rank * sizeof(DimId));
     indexmap_broadcast(c->indices, &batch, at, &own, coords);
-    coords[own.rank] = side == 0 ? at[rank - 2] : at[rank];
-    coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
+    coords[own.rank] = side == 1 ? at[rank] : at[rank - 2];
+    coords[own.rank + 1] = side == 1 ? at[rank - 1] : at[rank];
     return inline_pull(c, node->args[side], coords, GUARD_NONE);
 }
 
@@ -115,13 +115,17 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     return true;
 }
 
-/* Softmax and product: the scores and the values. */
+/* Softmax and product: the scores, the values and the factors of weights. */
 static bool compose_online(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     if (c->group->domain.rank != node->shape.rank + 1) return inline_fail(c, REASON_TOO_LARGE, id);
     ScalarId scores = pull_operand(c, node, 0);
-    ScalarId values = scores ? pull_operand(c, node, 1) : SCALAR_NONE;
+    ScalarId values = scores ? pull_operand(c, node, 1) : SCALAR_NONE, factor = SCALAR_NONE;
     if (!values) return false;
+    if (node->n_args > 2) {
+        factor = pull_operand(c, node, 2);
+        if (!factor) return false;
+    }
     inline_mark(c->marks, id, INLINE_VISITED);
     Dtype acc = dtype_compute(node->dtype);
     c->marks->slot[id] = kernel->reduces.n + 1;
@@ -133,6 +137,7 @@ static bool compose_online(Inliner *c, Kernel *kernel, NodeId id) {
                  .acc = acc,
                  .lhs = scalar_cvt(c->scalars, scores, acc),
                  .rhs = scalar_cvt(c->scalars, values, graph_node(c->graph, node->args[1])->dtype),
+                 .factor = factor ? scalar_cvt(c->scalars, factor, acc) : SCALAR_NONE,
                  .result = c->graph->is_fast ? acc : node->dtype});
     return true;
 }

@@ -8,6 +8,7 @@ static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t
     const Reduce *reduce = &kernel->reduces.data[slot];
     uint32_t left = stage[reduce->value], right = stage[reduce->rhs];
     uint32_t last = left > right ? left : right;
+    if (stage[reduce->factor] > last) last = stage[reduce->factor];
     for (uint32_t i = 0; reduce->join && i < reduce->join->n; i++)
         if (stage[reduce->join->elements[i]] > last) last = stage[reduce->join->elements[i]];
     return last;

@@ -134,11 +134,11 @@ void build_name(Builder *b, NodeId node, Str name);
 uint32_t build_block(Builder *b, BlockKind kind, Str name);
 void build_end_block(Builder *b);
 /* Begins an `online` block, which has all nodes made until build_end_online gets what this returns.
- * Blocks may lie in one another. In a block a softmax and the product that contracts its axis
- * become one op, build_online, when the graph is finished: exp(x) or exp2(x), or that of x less its
- * maximum, divided by its sum along the axis before or after the matmul that multiplies it,
- * whatever views, casts between floats and scales by positive literals stand between. What does not
- * become one is an error, DIAG_ONLINE. */
+ * Of blocks in one another the outermost has all nodes. In a block a softmax and the product that
+ * contracts its axis become one op, build_online, when the graph is finished: exp(x) or exp2(x), or
+ * that of x less its maximum, divided by its sum along the axis before or after the matmul that
+ * multiplies it, whatever views, casts between floats, scales by positive literals and factors of
+ * the quotient stand between. What does not become one is an error, DIAG_ONLINE. */
 uint32_t build_begin_online(Builder *b);
 void build_end_online(Builder *b, uint32_t before);
 /* The finished graph; NULL after any error. The graph must have an output. Dims, inputs, params and
@@ -208,7 +208,7 @@ NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Preci
 /* The product of x's softmax along its last axis with v, by the recurrence of
  * docs/design/attention.md. x: [.., m, n] scores, of the dtype in which v is multiplied; v: [.., n,
  * c] -> [.., m, c]. Leading axes broadcast. `out` as for build_matmul. */
-NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, const Dtype *out);
+NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor, const Dtype *out);
 
 /* The sum of products of n operands that an equation such as "ij,jk->ik" states, in NumPy's form: a
  * letter for each axis; `...` for the others, which broadcast; without `->` the letters that stand

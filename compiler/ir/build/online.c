@@ -35,13 +35,28 @@ static bool check_rank(Builder *b, OpId op, NodeId node, uint32_t arg) {
     return false;
 }
 
-NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, const Dtype *out) {
+/* The factors of weights are as the scores. */
+static bool check_factor(Builder *b, OpId op, NodeId x, NodeId factor) {
+    if (factor == NODE_NONE) return true;
+    const Node *scores = graph_node(b->graph, x), *of = graph_node(b->graph, factor);
+    if (scores->dtype != of->dtype) {
+        build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 3},
+                   "the factor of `%s` is %s like the scores, not %s", op_info(op)->name,
+                   dtype_name(scores->dtype), dtype_name(of->dtype));
+        return false;
+    }
+    if (shape_equal(&scores->shape, &of->shape)) return true;
+    fail_shapes(b, op, x, factor, "scores and factor");
+    return false;
+}
+
+NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor, const Dtype *out) {
     if (x == NODE_NONE || v == NODE_NONE) return NODE_NONE;
-    Node node = {.op = op, .n_args = 2, .args = (NodeId[]){x, v}};
+    Node node = {.op = op, .n_args = factor == NODE_NONE ? 2 : 3, .args = (NodeId[]){x, v, factor}};
     Dtype dtype = graph_node(b->graph, v)->dtype;
     if (!build_check_dtype(b, op, dtype) || !check_scores(b, op, x, dtype) ||
-        !build_check_out(b, (BuildPlace){.arg = 3}, dtype, out, &node.dtype) ||
-        !check_rank(b, op, x, 1) || !check_rank(b, op, v, 2))
+        !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out, &node.dtype) ||
+        !check_rank(b, op, x, 1) || !check_rank(b, op, v, 2) || !check_factor(b, op, x, factor))
         return NODE_NONE;
     const Shape scores = *build_shape_of(b, x), values = *build_shape_of(b, v);
     if (scores.dims[scores.rank - 1] != values.dims[values.rank - 2])

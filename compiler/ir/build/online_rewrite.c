@@ -218,7 +218,7 @@ static NodeId make_online(Rewriter *r, NodeId id) {
     const Operand operand = operand_tensor(scores);
     scores = build_cast(b, &operand, dtype_compute(graph_node(b->graph, values)->dtype));
     if (found->side) scores = swap_last(b, scores), values = swap_last(b, values);
-    NodeId result = build_online(b, found->op, scores, values, &matmul->dtype);
+    NodeId result = build_online(b, found->op, scores, values, NODE_NONE, &matmul->dtype);
     return found->side && result != NODE_NONE ? swap_last(b, result) : result;
 }
 

@@ -212,7 +212,7 @@ static void take_tile(OnlineMma *o, Val column) {
     wgmma_rows_note_seen(s);
     if_end(o->k, &repeated);
     wgmma_rows_shift(s, rows);
-    wgmma_rows_weigh(s, rows);
+    wgmma_rows_weigh(s, column, rows);
     Val next = next_seen(o, k_addi(o->k, column, s->width));
     meet(o);
     fetch_right(o, next);

@@ -82,6 +82,7 @@ static void init_kernels(WgmmaRows *s, Lower *lowers) {
     s->greatest = (Reduce){.combine = PRIM_MAX, .acc = DT_F32, .identity = -INFINITY};
     s->total_of_row = (Reduce){.combine = PRIM_ADD, .acc = DT_F32, .identity = -0.0};
     s->exponent = last->reduces.data[0].lhs;
+    s->weight_factor = last->reduces.data[0].factor;
     s->factor = last->reduces.data[0].power == PRIM_EXP ? 1.44269504088896340736 : 1;
 }
 
@@ -485,7 +486,7 @@ static void single_columns(const WgmmaRows *s, Val column, Val sees_all, Pipelin
     k_store(s->k, column, s->weighed);
     wgmma_rows_make_exponents(s, column, sees_all);
     wgmma_rows_shift(s, rows);
-    wgmma_rows_weigh(s, rows);
+    wgmma_rows_weigh(s, column, rows);
     set_state(s, sees_all);
 }
 
@@ -548,7 +549,7 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     wgmma_rows_shift(s, rows);
     end_block(s, before);
     end_sums(s, before);
-    wgmma_rows_weigh(s, rows);
+    wgmma_rows_weigh(s, column, rows);
     set_state(s, sees_all);
 }
 

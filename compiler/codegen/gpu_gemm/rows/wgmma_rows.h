@@ -62,6 +62,7 @@ typedef struct WgmmaRows {
     Val copies;    /* i1: this thread of the producer starts copies */
     uint32_t row_axis, key_axis;   /* of `lower`: rows and columns of the scores */
     ScalarId exponent;             /* of the online kernel */
+    ScalarId weight_factor;        /* Reduce.factor of it */
     Reduce greatest, total_of_row; /* how a row's shift and its sum of weights are combined */
     const Codegen *k;
     Wgmma out; /* the result's tile for its epilogue */
@@ -160,10 +161,11 @@ typedef struct RowMost {
 } RowMost;
 /* Sets the shifts of the thread's rows: the greatest exponents. */
 void wgmma_rows_shift(const WgmmaRows *s, RowMost *rows);
-/* Turns the exponents into weights, adds them to the totals, and rounds them to the lhs of the
- * second product; scales the sums of the tiles before. All of it is one block of code: powers take
- * their unit's time, in which ptxas places the other work. */
-void wgmma_rows_weigh(const WgmmaRows *s, const RowMost *rows);
+/* Turns the exponents of the tile at `column` into weights, adds them to the totals, and rounds
+ * them, times their factors, to the lhs of the second product; scales the sums of the tiles before.
+ * All of it is one block of code: powers take their unit's time, in which ptxas places the other
+ * work. */
+void wgmma_rows_weigh(const WgmmaRows *s, Val column, const RowMost *rows);
 /* The register of the weights of the thread's row `r` in pair `n`. */
 static inline uint32_t wgmma_rows_weight(uint32_t r, uint32_t n) {
     return n / 2 * 4 + n % 2 * 2 + r;

@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum { PAIR = FRAGMENT_PAIR, HALF_BITS = 16, HIGH_HALF = -0x10000, THREADS_OF_ROW = 4 };
-enum { SIGN_BITS = -0x7FFF8000 };
+enum { SIGN_BITS = -0x7FFF8000, SIGN_BIT = 0x8000, SIZE_BITS = 0x7FFF };
 
 /* The bits of an exponent that is all ones, of one element. */
 static int64_t exponent_bits(const WgmmaRows *s) {
@@ -62,14 +62,14 @@ void wgmma_rows_note_seen(const WgmmaRows *s) {
     }
 }
 
-/* The keys of the thread whose weights have not been rounded to 0. */
-static Val weighty_keys(const WgmmaRows *s, uint32_t r) {
+/* The keys of the thread whose weights have one of these bits. */
+static Val keys_of_weights(const WgmmaRows *s, uint32_t r, int64_t bits) {
     const Codegen *k = s->k;
     Val keys = k_i32(k, 0);
     for (uint32_t n = 0; n < s->n_pairs; n++) {
         Val word = k_load(k, k->i32, s->weights[wgmma_rows_weight(r, n)]);
         for (uint32_t i = 0; i < PAIR; i++) {
-            Val own = k_andi(k, word, i ? HIGH_HALF : 0xFFFF);
+            Val own = k_andi(k, word, i ? bits * (1 << HALF_BITS) : bits);
             keys = k_or(k, keys, bit(k, k_nei(k, own, 0), n, i));
         }
     }
@@ -79,7 +79,8 @@ static Val weighty_keys(const WgmmaRows *s, uint32_t r) {
 /* A key for the thread's rows. */
 typedef struct SeenKey {
     Val seen[WGMMA_ROWS_OF_THREAD];    /* i1 */
-    Val weights[WGMMA_ROWS_OF_THREAD]; /* f32: 1, or 0 where it has been rounded to 0 */
+    Val weights[WGMMA_ROWS_OF_THREAD]; /* f32: 1, with the sign of its factor, or 0 where it has
+                                        * been rounded to 0 */
 } SeenKey;
 
 /* Adds the infinities and NaNs of pair `j` of values (i32) to its sums. A finite value counts as
@@ -111,12 +112,13 @@ static Val is_in(const Codegen *k, Val set, Val distance, Val number) {
  * of the three others. */
 void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsPair *pair_at, const void *user) {
     const Codegen *k = s->k;
-    Val weighty[WGMMA_ROWS_OF_THREAD], seen[WGMMA_ROWS_OF_THREAD];
+    Val weighty[WGMMA_ROWS_OF_THREAD], negative[WGMMA_ROWS_OF_THREAD], seen[WGMMA_ROWS_OF_THREAD];
     Val t = k_andi(k, s->out.thread, THREADS_OF_ROW - 1),
         column = gpu_fragment_column(k, s->out.thread);
     uint32_t n_own = PAIR * s->n_pairs;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        weighty[r] = weighty_keys(s, r);
+        weighty[r] = keys_of_weights(s, r, s->weight_factor ? SIZE_BITS : 0xFFFF);
+        if (s->weight_factor) negative[r] = keys_of_weights(s, r, SIGN_BIT);
         seen[r] = k_load(k, k->i32, s->seen[r]);
     }
     Loop loop = loop_over(k, k_i32(k, (int64_t)THREADS_OF_ROW * n_own), 1);
@@ -125,7 +127,11 @@ void wgmma_rows_add_infinite(const WgmmaRows *s, WgmmaRowsPair *pair_at, const v
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val has_weight = is_in(k, weighty[r], distance, number);
         key.seen[r] = is_in(k, seen[r], distance, number);
-        key.weights[r] = k_select(k, has_weight, k_number(k, DT_F32, 1), k_number(k, DT_F32, 0));
+        Val one = k_number(k, DT_F32, 1);
+        if (s->weight_factor)
+            one =
+                k_select(k, is_in(k, negative[r], distance, number), k_number(k, DT_F32, -1), one);
+        key.weights[r] = k_select(k, has_weight, one, k_number(k, DT_F32, 0));
     }
     Val at = k_muli(k, k_lshri(k, number, 1), FRAGMENT_COLUMNS);
     at = k_add(k, at, k_muli(k, k_xor(k, t, distance), PAIR));

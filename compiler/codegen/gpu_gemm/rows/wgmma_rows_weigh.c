@@ -43,7 +43,8 @@ static void begin_row(WgmmaRows *s, uint32_t r) {
     s->rows[r] = point_inside(&s->out_block.point);
     s->rows[r].lanes = PAIR;
     s->rows[r].axis[gemm_axis_m(rows)] = row;
-    point_prepare(&s->rows[r], &s->exponent, 1, 1u << rows->first_reduced);
+    const ScalarId roots[2] = {s->exponent, s->weight_factor};
+    point_prepare(&s->rows[r], roots, s->weight_factor ? 2 : 1, 1u << rows->first_reduced);
     s->rows[r].lane_axis = rows->first_reduced;
 }
 
@@ -292,15 +293,50 @@ static Val factor_of(const WgmmaRows *s, RowShift before, RowShift now, bool usu
     return power_of_two(k, exponent);
 }
 
-/* Turns pair `n` of row `r` into weights. */
-static void weigh_pair(const WgmmaRows *s, uint32_t r, uint32_t n, RowShift shift, bool usual) {
+/* The factors of the weights of pair `n` from `column` on, of which keys past the end have any. */
+static Val factors(const WgmmaRows *s, Val column, uint32_t r) {
     const Codegen *k = s->k;
-    Val pair = load_pair(s, r, n);
+    Point row = point_inside(&s->rows[r]);
+    DimId n_keys = kernel_axis_extent(s->lower->kernel, s->key_axis);
+    bool has_pairs = s->is_whole || dim_multiple(lower_dims(s->lower), n_keys) % PAIR == 0;
+    Val pair[PAIR];
+    row.axis[row.lane_axis] = column;
+    if (!s->is_whole) row.active = exists_at(s, column);
+    if (has_pairs) return point_lanes(&row, s->weight_factor);
+    for (uint32_t i = 0; i < PAIR; i++) {
+        row = point_inside(&s->rows[r]);
+        row.lanes = 1;
+        row.axis[row.lane_axis] = k_offset(k, column, i);
+        row.active = exists_at(s, row.axis[row.lane_axis]);
+        pair[i] = point_value(&row, s->weight_factor);
+    }
+    return k_vector(k, pair, PAIR);
+}
+
+/* The weights of pair `x` of exponents as the product has them, times their factors. */
+static Val multiplied(const WgmmaRows *s, Val x, Val weights, Val factors_of) {
+    const Codegen *k = s->k;
+    Val none = k_splat(k, k_number(k, DT_F32, s->greatest.identity), PAIR);
+    Val zero = k_splat(k, k_number(k, DT_F32, 0), PAIR);
+    Val is_hidden = k_fcmp(k, LLVMRealOEQ, x, none);
+    return k_select(k, is_hidden, zero, k_fmul(k, weights, factors_of));
+}
+
+/* Turns pair `n` of row `r` into weights. `first`: the column of pair 0. */
+static void weigh_pair(const WgmmaRows *s, Val first, uint32_t r, uint32_t n, RowShift shift,
+                       bool usual) {
+    const Codegen *k = s->k;
+    Val pair = load_pair(s, r, n), weights[PAIR];
     for (uint32_t i = 0; i < PAIR; i++) {
         Val weight = weight_of(s, k_extract(k, pair, i), shift, usual), total = s->total[r][i];
         k_store(k, k_fadd(k, k_load(k, k->f32, total), weight), total);
         k_store(k, weight, score_of(s, r, n)[i]);
+        weights[i] = weight;
     }
+    if (!s->weight_factor) return;
+    Val column = k_offset(k, first, (int64_t)n * FRAGMENT_COLUMNS);
+    Val all = multiplied(s, pair, k_vector(k, weights, PAIR), factors(s, column, r));
+    for (uint32_t i = 0; i < PAIR; i++) k_store(k, k_extract(k, all, i), score_of(s, r, n)[i]);
 }
 
 void wgmma_rows_shift(const WgmmaRows *s, RowMost *rows) {
@@ -337,7 +373,7 @@ static void keep_pair(const WgmmaRows *s, uint32_t r, uint32_t n) {
     k_store(k, k_bitcast(k, pair, k->i32), s->weights[wgmma_rows_weight(r, n)]);
 }
 
-static void weigh_rows(const WgmmaRows *s, const RowMost *rows, bool usual) {
+static void weigh_rows(const WgmmaRows *s, Val first, const RowMost *rows, bool usual) {
     RowShift now[WGMMA_ROWS_OF_THREAD];
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         now[r] = row_shift(s, rows[r].now, usual);
@@ -347,7 +383,7 @@ static void weigh_rows(const WgmmaRows *s, const RowMost *rows, bool usual) {
     }
     for (uint32_t n = 0; n < s->n_pairs; n++)
         for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-            weigh_pair(s, r, n, now[r], usual);
+            weigh_pair(s, first, r, n, now[r], usual);
             keep_pair(s, r, n);
         }
 }
@@ -368,16 +404,21 @@ void wgmma_rows_make_exponents(const WgmmaRows *s, Val tile, Val sees_all) {
         make_exponents(s, first, true);
 }
 
-void wgmma_rows_weigh(const WgmmaRows *s, const RowMost *rows) {
+void wgmma_rows_weigh(const WgmmaRows *s, Val column, const RowMost *rows) {
     const Codegen *k = s->k;
+    Val first = s->weight_factor ? first_column(s, column) : NULL;
+    if (first) { /* the code of factors may be large: it is there once */
+        weigh_rows(s, first, rows, false);
+        return;
+    }
     LLVMBasicBlockRef at_large = k_block(k, "large_shifts"), at_usual = k_block(k, "usual_shifts");
     LLVMBasicBlockRef after = k_block(k, "weighed");
     k_cond_br(k, has_large_shift(s, rows), at_large, at_usual);
     k_goto(k, at_large);
-    weigh_rows(s, rows, false);
+    weigh_rows(s, first, rows, false);
     k_br(k, after);
     k_goto(k, at_usual);
-    weigh_rows(s, rows, true);
+    weigh_rows(s, first, rows, true);
     k_br(k, after);
     k_goto(k, after);
 }
