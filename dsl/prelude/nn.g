@@ -130,7 +130,13 @@ def attention_group_rows(q, k, v, mask, scale) {
 }
 
 # `attention` of h query heads and g heads of keys and values: h / g queries share a head.
-def attention_groups(q, k, v, mask, is_causal, scale) = attention_group_rows(q, k, v, mask, scale) if (false if is_causal else most(dim(q, -2)) == 1) else attention_group_heads(q, k, v, mask, is_causal, scale)
+def attention_groups(q, k, v, mask, is_causal, scale) {
+  h = dim(q, -3)
+  g = dim(k, -3)
+  queries = q if most(h - h / g * g) == 0 else error("`q` must have a multiple of the heads, axis -3, of `k`")
+  is_row = false if is_causal else most(dim(q, -2)) == 1
+  return attention_group_rows(queries, k, v, mask, scale) if is_row else attention_group_heads(queries, k, v, mask, is_causal, scale)
+}
 
 # The same with any number of rows.
 def attention_group_heads(q, k, v, mask, is_causal, scale) {

@@ -400,6 +400,7 @@ void build_end_block(Builder *b) {
 
 uint32_t build_begin_online(Builder *b) {
     uint32_t before = b->online;
+    if (before) return before;
     vec_push(b->arena, &b->online_blocks, b->span);
     b->online = b->online_blocks.n;
     return before;

@@ -11,7 +11,7 @@ typedef struct Place {
     IndexId at[MAX_RANK];
 } Place;
 
-enum { MOST_VISITS = 10000 };
+enum { MOST_VISITS = 10000, POWERS_DEPTH = 8 };
 
 typedef struct Finder {
     Arena *arena;
@@ -22,7 +22,8 @@ typedef struct Finder {
     uint32_t key_axis; /* of `tab`: the axis that the matmul contracts */
     OnlineFound *found;
     Place power, total;
-    bool has_total, is_divided;
+    Place weights[ONLINE_MOST_STEPS]; /* before each op of the path of weights */
+    bool has_total, is_divided, has_divisor;
     uint32_t *budget; /* of visits: what takes more is not found */
     const char *message, *help;
 } Finder;
@@ -216,6 +217,7 @@ static bool is_log_total(const Finder *f, Place shift, Place exponent) {
 static bool go_on(OnlinePath *path, const Finder *f, Place *place, uint32_t arg) {
     if (path->n == ONLINE_MOST_STEPS) return false;
     path->ops[path->n] = place->node;
+    path->steps[path->n] = STEP_PLAIN;
     path->args[path->n++] = arg;
     *place = arg_place(f, place, arg);
     return true;
@@ -292,7 +294,7 @@ static bool has_powers(const Finder *f, Place place, uint32_t depth) {
     if (!belongs(f, place.node)) return false;
     if (is_power(node->op) || depth == 0) {
         f->found->power = place.node;
-        return is_power(node->op) && varies(f, place);
+        return is_power(node->op) && (varies(f, place) || is_one(f, f->n_keys));
     }
     for (uint32_t k = 0; (is_view(node) || is_elementwise(node)) && k < node->n_args; k++)
         if (has_powers(f, arg_place(f, &place, k), depth - 1)) return true;
@@ -300,33 +302,84 @@ static bool has_powers(const Finder *f, Place place, uint32_t depth) {
 }
 
 static bool stands_between(Finder *f, const Place *place) {
-    if (!has_powers(f, *place, 8)) return false;
+    if (!has_powers(f, *place, POWERS_DEPTH)) return false;
     return fail(f, "Put it before the softmax, or behind the product.",
                 str_format(f->arena, "`%s` stands between the softmax and its product",
                            op_info(node_of(f, place)->op)->name));
 }
 
+/* Whether the op multiplies, divides or negates argument `k`, or selects 0 in place of it. */
+static bool is_linear(const Finder *f, const Place *place, uint32_t k) {
+    double number;
+    switch ((int)node_of(f, place)->op) {
+    case OP_MUL:
+        return k < 2;
+    case OP_DIV:
+    case OP_NEG:
+        return k == 0;
+    case OP_WHERE:
+        return k > 0 && is_literal(f, arg_place(f, place, 3 - k), &number) && number == 0;
+    default:
+        return false;
+    }
+}
+
+/* If the op multiplies weights by a factor, sets the weights' argument and which factor it is. No
+ * other argument has exponentials. */
+static bool read_factor(const Finder *f, const Place *place, uint32_t *arg, OnlineStep *step) {
+    const Node *node = node_of(f, place);
+    uint32_t n_powers = 0;
+    bool varies_by_key = false;
+    for (uint32_t k = 0; k < node->n_args; k++)
+        if (has_powers(f, arg_place(f, place, k), POWERS_DEPTH)) n_powers++, *arg = k;
+    if (n_powers != 1 || !is_linear(f, place, *arg)) return false;
+    for (uint32_t k = 0; k < node->n_args; k++)
+        varies_by_key = varies_by_key || (k != *arg && varies(f, arg_place(f, place, k)));
+    bool has_key = dim_lo(f->graph->dims, f->n_keys) > 0; /* from which a row's factor is read */
+    *step = varies_by_key || !has_key ? STEP_KEY : STEP_ROW;
+    return true;
+}
+
+/* A softmax whose sum goes along another axis. */
+static bool is_other_axis(const Finder *f, Place divisor) {
+    const Node *node = node_of(f, &divisor);
+    return op_info(node->op)->cls == CLASS_REDUCE && varies(f, divisor);
+}
+
+/* Reads the op that makes weights of argument `k` of its own. */
+static bool read_step(Finder *f, const Place *place, uint32_t *k, OnlineStep *step) {
+    const Node *node = node_of(f, place);
+    Place divisor, arg;
+    *k = 0, *step = STEP_PLAIN;
+    if (is_view(node) || is_float_cast(f->graph, node)) return true;
+    bool is_quotient = divides(f, place, 0, &divisor);
+    if (!is_quotient && divides(f, place, 1, &divisor)) is_quotient = true, *k = 1;
+    if (is_quotient && !f->has_total && !varies(f, divisor) &&
+        reduces_keys(f, divisor, PRIM_ADD, &arg)) {
+        f->has_total = f->is_divided = true;
+        f->total = divisor;
+        return true;
+    }
+    if (is_quotient && is_other_axis(f, before_moves(f, divisor)) &&
+        has_powers(f, *place, POWERS_DEPTH))
+        return fail(f, "Let both go along one axis.",
+                    "a softmax goes along another axis than the one that its product contracts");
+    double number;
+    f->has_divisor = f->has_divisor || (is_quotient && !is_literal(f, divisor, &number));
+    return read_factor(f, place, k, step) || stands_between(f, place);
+}
+
 static bool read_weights(Finder *f, Place place) {
     OnlinePath *path = &f->found->weights;
-    Place divisor;
     while (!is_power(node_of(f, &place)->op)) {
-        const Node *node = node_of(f, &place);
-        if (!belongs(f, place.node)) return false;
         uint32_t k = 0;
-        bool is_quotient = divides(f, &place, k, &divisor) || divides(f, &place, ++k, &divisor);
-        if (is_quotient && !f->has_total && !varies(f, divisor)) {
-            f->has_total = f->is_divided = true;
-            f->total = divisor;
-        } else if (is_view(node) || is_float_cast(f->graph, node)) {
-            k = 0;
-        } else if (is_quotient && varies(f, divisor) && has_powers(f, place, 8)) {
-            return fail(f, "Let both go along one axis.",
-                        "a softmax goes along another axis than the one that its product "
-                        "contracts");
-        } else {
-            return stands_between(f, &place);
-        }
-        if (!go_on(path, f, &place, k)) return false;
+        OnlineStep step;
+        if (!belongs(f, place.node) || path->n == ONLINE_MOST_STEPS ||
+            !read_step(f, &place, &k, &step))
+            return false;
+        f->weights[path->n] = place;
+        go_on(path, f, &place, k);
+        path->steps[path->n - 1] = step;
     }
     if (!belongs(f, place.node) || (!varies(f, place) && !is_one(f, f->n_keys))) return false;
     f->power = place;
@@ -335,10 +388,41 @@ static bool read_weights(Finder *f, Place place) {
     return read_exponent(f, arg_place(f, &place, 0));
 }
 
-/* Whether the divisor is the sum of the weights. */
-static bool is_total(const Finder *f) {
+/* What a factor that weights share with their sum does: a number nothing, a bool hides keys. */
+static bool share_factor(Finder *f, uint32_t at) {
+    OnlinePath *path = &f->found->weights;
+    const Place *place = &f->weights[at];
+    const Node *node = node_of(f, place);
+    double number = -1;
+    if (path->steps[at] == STEP_PLAIN) return true;
+    path->steps[at] = node->op == OP_WHERE ? STEP_MASK : STEP_SCALED;
+    if (node->op == OP_WHERE || node->op == OP_NEG) return true;
+    Place other = arg_place(f, place, 1 - path->args[at]);
+    if (is_literal(f, other, &number)) return number != 0;
+    other = before_moves(f, other);
+    const Node *cast = node_of(f, &other);
+    bool is_mask = node->op == OP_MUL && cast->op == OP_CAST &&
+                   dtype_is_bool(graph_node(f->graph, cast->args[0])->dtype);
+    path->steps[at] = STEP_MASK;
+    return is_mask ||
+           fail(f, "Add the factor's logarithm to the scores.",
+                str_format(f->arena, "`%s` changes the weights of a softmax before their sum",
+                           op_info(node->op)->name));
+}
+
+/* Whether the divisor is the sum of the weights, as they are at some op of their path. Factors
+ * from there back to the power are shared with the sum. */
+static bool is_total(Finder *f) {
     Place arg;
-    return reduces_keys(f, f->total, PRIM_ADD, &arg) && is_same(f, before_moves(f, arg), f->power);
+    uint32_t n = f->found->weights.n, at = n;
+    bool is_found = false;
+    if (!reduces_keys(f, f->total, PRIM_ADD, &arg)) return false;
+    arg = before_moves(f, arg);
+    is_found = is_same(f, arg, f->power);
+    while (!is_found && at-- > 0) is_found = is_same(f, arg, before_moves(f, f->weights[at]));
+    for (uint32_t i = at; is_found && i < n; i++)
+        if (!share_factor(f, i)) return false;
+    return is_found;
 }
 
 /* Products. */
@@ -401,6 +485,14 @@ static void begin_keys(Finder *f, NodeId matmul) {
     f->key_axis = index_new_axis(f->tab, f->n_keys);
 }
 
+static bool fail_divisor(Finder *f) {
+    if (f->has_total || f->has_divisor)
+        return fail(f, "Divide by the sum of the same weights along the contracted axis.",
+                    "the weights are divided by something else than their sum");
+    return fail(f, "Divide them, or the product, by their sum along the axis.",
+                "the weights of a softmax are not divided by their sum");
+}
+
 bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found,
                          OnlineReason *reason) {
     OnlineFound almost = {.matmul = matmul, .power = NODE_NONE};
@@ -410,13 +502,9 @@ bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found,
         Finder f = finder_new(b, matmul, found, &product);
         begin_keys(&f, matmul);
         bool is_read = read_operand(&f, &product, side);
-        if (is_read && !f.is_divided)
-            is_read = fail(&f, "Divide them, or the product, by their sum along the axis.",
-                           "the weights of a softmax are not divided by their sum");
-        if (is_read && f.has_total && !is_total(&f))
-            is_read = fail(&f, "Divide by the sum of the same weights along the contracted axis.",
-                           "the weights are divided by something else than their sum");
-        if (is_read && is_supported(&f)) return true;
+        bool is_summed = is_read && (f.has_total ? is_total(&f) : f.is_divided);
+        if (is_read && !is_summed && !f.message) fail_divisor(&f);
+        if (is_summed && is_supported(&f)) return true;
         if (!f.message) continue;
         *reason = (OnlineReason){f.message, f.help};
         almost = *found;

@@ -8,15 +8,26 @@
 
 enum { ONLINE_MOST_STEPS = 32 };
 
+/* What an op on a path does to weights beside views and casts. Factors multiply or divide by
+ * another value, or select 0 in place of weights. */
+typedef enum {
+    STEP_PLAIN,  /* moves, converts or divides by the sum of weights */
+    STEP_ROW,    /* a factor of each row */
+    STEP_KEY,    /* a factor of each row and key */
+    STEP_SCALED, /* before the sum: a number, which weights and their sum share */
+    STEP_MASK    /* before the sum: hides keys */
+} OnlineStep;
+
 /* The ops that stand between two values, from the later one back to the earlier one. */
 typedef struct OnlinePath {
     NodeId ops[ONLINE_MOST_STEPS];
     uint32_t args[ONLINE_MOST_STEPS]; /* which argument the path goes on with */
+    OnlineStep steps[ONLINE_MOST_STEPS];
     uint32_t n;
 } OnlinePath;
 
-/* weights = power(scores - their maximum), moved by views; the matmul multiplies them, divided by
- * their sum before or after. */
+/* weights = power(scores - their maximum), moved by views and times factors; the matmul multiplies
+ * them, divided by their sum before or after. */
 typedef struct OnlineFound {
     NodeId matmul, scores;
     NodeId power;        /* NODE_NONE: not reached */

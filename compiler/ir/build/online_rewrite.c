@@ -3,6 +3,8 @@
  * so that it gives the same for every target. A block must become what it asks for; the rest of a
  * graph, where there is something to find, is left as it is. See build.h. */
 #include "ir/build/online_find.h"
+#include "ir/build/online_product.h"
+#include "ir/build/online_weights.h"
 
 #include <string.h>
 
@@ -15,7 +17,8 @@ typedef enum {
 
 enum {
     NEEDED, /* outputs need the node once the changes are made */
-    TOLD    /* powers: a product says what became of their softmax */
+    TOLD,   /* powers: a product says what became of their softmax */
+    SCORED  /* scores of an op are made from the node */
 };
 
 typedef struct Rewriter {
@@ -29,6 +32,7 @@ typedef struct Rewriter {
     OnlineFound *found;    /* per node that is NODE_ONLINE, or has a reason */
     OnlineReason *reasons; /* per node: why it did not become NODE_ONLINE */
     uint32_t *arg;         /* per node that is NODE_DIVIDED: its dividend */
+    NodeFlags scored;      /* SCORED */
     NodeId *moved;         /* per node: what took its place */
 } Rewriter;
 
@@ -92,6 +96,31 @@ static bool is_asked(const Rewriter *r, NodeId id) {
     return r->online[id] && (power == NODE_NONE || r->online[power]);
 }
 
+/* The last reduction of block `block`; NODE_NONE: it has none. */
+static NodeId last_reduction(const Rewriter *r, uint32_t block) {
+    for (NodeId id = r->n; id-- > 0;)
+        if (r->online[id] == block && op_info(r->nodes[id].op)->cls == CLASS_REDUCE) return id;
+    return NODE_NONE;
+}
+
+static void report_empty(const Rewriter *r, uint32_t block) {
+    Builder *b = r->b;
+    Span span = b->online_blocks.data[block - 1];
+    NodeId reduction = last_reduction(r, block);
+    if (reduction == NODE_NONE) {
+        report(b, span, "the `online` block has no softmax whose axis a product contracts",
+               "Put the softmax and the matmul of its result into the block.");
+        return;
+    }
+    report(
+        b, span,
+        str_format(b->arena,
+                   "the `online` block has a `%s`, but no softmax whose axis a product contracts",
+                   op_info(r->nodes[reduction].op)->name),
+        "A product of powers of scores is all that is rescaled; other reductions, such as "
+        "logarithms of sums and quotients by a greatest value, belong outside the block.");
+}
+
 /* Reports what cannot become an op, and blocks that have nothing that can. */
 static void report_all(Rewriter *r) {
     Builder *b = r->b;
@@ -103,10 +132,7 @@ static void report_all(Rewriter *r) {
             report(b, r->nodes[id].span, r->reasons[id].message, r->reasons[id].help);
     }
     for (uint32_t i = 0; i < b->online_blocks.n; i++)
-        if (!has_any[i + 1])
-            report(b, b->online_blocks.data[i],
-                   "the `online` block has no softmax whose axis a product contracts",
-                   "Put the softmax and the matmul of its result into the block.");
+        if (!has_any[i + 1]) report_empty(r, i + 1);
 }
 
 /* Whether the node, once it is changed, reads its argument `k`. */
@@ -151,6 +177,20 @@ static void leave_read(Rewriter *r) {
     }
 }
 
+/* Flags what elementwise ops and views of a block make scores from, back to products. */
+static void find_scored(Rewriter *r) {
+    for (NodeId id = r->n; id-- > 0;) {
+        OpClass cls = op_info(r->nodes[id].op)->cls;
+        if (r->change[id] == NODE_ONLINE) node_add(r->scored, r->found[id].scores, SCORED);
+        if (!node_has(r->scored, id, SCORED) ||
+            (cls != CLASS_ELTWISE && cls != CLASS_CAST && cls != CLASS_VIEW))
+            continue;
+        for (uint32_t k = 0; k < r->nodes[id].n_args; k++)
+            if (may_change(r, r->nodes[id].args[k], id))
+                node_add(r->scored, r->nodes[id].args[k], SCORED);
+    }
+}
+
 /* Finds what may change. */
 static void find_all(Rewriter *r) {
     const Graph *graph = r->b->graph;
@@ -162,6 +202,7 @@ static void find_all(Rewriter *r) {
             r->change[id] = NODE_ONLINE;
     }
     if (r->b->rewrites) leave_read(r);
+    find_scored(r);
     report_all(r);
 }
 
@@ -181,18 +222,17 @@ static NodeId copy(Rewriter *r, NodeId id, uint32_t arg, NodeId value) {
 }
 
 /* Whether the op only moves elements or scales scores; others are what the softmax is made of. */
-static bool is_kept(const Rewriter *r, NodeId id, bool is_exponent) {
+static bool is_kept(const Rewriter *r, NodeId id) {
     OpId op = r->nodes[id].op;
-    if (op_info(op)->cls == CLASS_VIEW) return true;
-    return is_exponent && (op == OP_MUL || op == OP_DIV || op == OP_CAST);
+    return op_info(op)->cls == CLASS_VIEW || op == OP_MUL || op == OP_DIV || op == OP_CAST;
 }
 
-/* Does to the value what the path does, from its end on. */
-static NodeId replay(Rewriter *r, const OnlinePath *path, bool is_exponent, NodeId value) {
+/* Does to the scores what the path of the exponent does, from its end on. */
+static NodeId replay(Rewriter *r, const OnlinePath *path, NodeId value) {
     for (uint32_t i = path->n; i-- > 0;) {
         NodeId id = path->ops[i];
         const Shape *shape = &r->nodes[id].shape;
-        if (is_kept(r, id, is_exponent))
+        if (is_kept(r, id))
             value = copy(r, id, path->args[i], value);
         else if (!shape_equal(build_shape_of(r->b, value), shape))
             value = build_expand(r->b, value, (DimList){shape->rank, shape->dims});
@@ -212,14 +252,35 @@ static NodeId make_online(Rewriter *r, NodeId id) {
     Builder *b = r->b;
     const OnlineFound *found = &r->found[id];
     const Node *matmul = &r->nodes[id];
-    NodeId values = r->moved[matmul->args[1 - found->side]];
-    NodeId scores = replay(r, &found->exponent, true, r->moved[found->scores]);
-    scores = replay(r, &found->weights, false, scores);
+    const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
+    NodeId values = r->moved[matmul->args[1 - found->side]], factor;
+    Dtype compute = dtype_compute(graph_node(b->graph, values)->dtype);
+    NodeId scores = replay(r, &found->exponent, r->moved[found->scores]);
+    scores = online_hide(&nodes, found, scores);
+    if (scores == NODE_NONE || !online_make_factor(&nodes, found, &factor)) return NODE_NONE;
     const Operand operand = operand_tensor(scores);
-    scores = build_cast(b, &operand, dtype_compute(graph_node(b->graph, values)->dtype));
-    if (found->side) scores = swap_last(b, scores), values = swap_last(b, values);
-    NodeId result = build_online(b, found->op, scores, values, NODE_NONE, &matmul->dtype);
-    return found->side && result != NODE_NONE ? swap_last(b, result) : result;
+    scores = build_cast(b, &operand, compute);
+    if (found->side) {
+        scores = swap_last(b, scores), values = swap_last(b, values);
+        if (factor != NODE_NONE) factor = swap_last(b, factor);
+    }
+    bool has_rows = online_has_rows(found);
+    NodeId result =
+        online_make_op(b, found->op, scores, values, factor, has_rows ? compute : matmul->dtype);
+    if (found->side && result != NODE_NONE) result = swap_last(b, result);
+    if (!has_rows || result == NODE_NONE) return result;
+    result = online_scale_rows(&nodes, found, result);
+    if (result == NODE_NONE) return result;
+    const Operand wide = operand_tensor(result);
+    return build_cast(b, &wide, matmul->dtype);
+}
+
+/* Whether the node is a product from which scores of an op are made. */
+static bool makes_scores(const Rewriter *r, NodeId id) {
+    const Node *node = &r->nodes[id];
+    return node_has(r->scored, id, SCORED) && op_info(node->op)->cls == CLASS_MATMUL &&
+           dtype_in(r->nodes[node->args[0]].dtype, DTS_FLOAT) &&
+           node->attrs.precision == PRECISION_FULL;
 }
 
 static NodeId rebuild(Rewriter *r, NodeId id) {
@@ -229,9 +290,20 @@ static NodeId rebuild(Rewriter *r, NodeId id) {
     b->call = node->call;
     b->block = r->blocks[id];
     b->online = r->online[id];
-    if (r->change[id] == NODE_COPIED) return copy(r, id, 0, NODE_NONE);
-    NodeId made =
-        r->change[id] == NODE_ONLINE ? make_online(r, id) : r->moved[node->args[r->arg[id]]];
+    const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
+    NodeId made = NODE_NONE;
+    bool is_copied = r->change[id] == NODE_COPIED && !makes_scores(r, id);
+    bool may_mask = is_copied && r->online[id] && node_has(r->scored, id, SCORED);
+    if (may_mask && !online_mask_sum(&nodes, id, &made)) return NODE_NONE;
+    if (is_copied && made == NODE_NONE) return copy(r, id, 0, NODE_NONE);
+    if (made != NODE_NONE)
+        graph_node(b->graph, made)->name = NULL;
+    else if (r->change[id] == NODE_COPIED)
+        made = online_make_scores(b, node, r->moved[node->args[0]], r->moved[node->args[1]]);
+    else if (r->change[id] == NODE_ONLINE)
+        made = make_online(r, id);
+    else
+        made = r->moved[node->args[r->arg[id]]];
     if (node->name && made != NODE_NONE) graph_node(b->graph, made)->name = node->name;
     return made;
 }
@@ -259,17 +331,43 @@ static bool rebuild_all(Rewriter *r) {
 
 /* What is left. */
 
+/* An op that reads the sum of weights and divides nothing by it; NODE_NONE: there is none. */
+static NodeId other_reader(const Graph *graph, NodeFlags live, NodeId sum) {
+    for (NodeId id = sum + 1; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t k = 0; k < node->n_args && node_has(live, id, BUILD_LIVE); k++) {
+            if (node->args[k] != sum || node->op == OP_DIV) continue;
+            if (op_info(node->op)->cls != CLASS_VIEW) return id;
+            NodeId reader = other_reader(graph, live, id);
+            if (reader != NODE_NONE) return reader;
+        }
+    }
+    return NODE_NONE;
+}
+
 /* Reports softmaxes of blocks that something else than a product reads. */
 static void check_rest(Rewriter *r) {
     Builder *b = r->b;
     NodeFlags live = build_find_live(b);
-    for (NodeId id = 0; id < b->graph->nodes.n; id++)
-        if (b->online_of.data[id] && node_has(live, id, BUILD_LIVE) &&
-            online_summed_powers(b->graph, id) != NODE_NONE)
-            report(b, graph_node(b->graph, id)->span,
+    for (NodeId id = 0; id < b->graph->nodes.n; id++) {
+        if (!b->online_of.data[id] || !node_has(live, id, BUILD_LIVE) ||
+            online_summed_powers(b->graph, id) == NODE_NONE)
+            continue;
+        NodeId reader = other_reader(b->graph, live, id);
+        Span span = graph_node(b->graph, reader == NODE_NONE ? id : reader)->span;
+        if (reader == NODE_NONE)
+            report(b, span,
                    "the weights of a softmax in an `online` block have another reader than a "
                    "product along their axis",
                    "Compute them again outside the block, for that reader.");
+        else
+            report(b, span,
+                   str_format(b->arena,
+                              "`%s` reads the sum of a softmax in an `online` block, which its op "
+                              "does not give",
+                              op_info(graph_node(b->graph, reader)->op)->name),
+                   "Compute it again outside the block, for that reader.");
+    }
 }
 
 /* Notes what became of the softmaxes of the graph. */
@@ -325,6 +423,7 @@ void build_make_online(Builder *b) {
     r.found = arena_array(b->arena, OnlineFound, n);
     r.reasons = arena_array(b->arena, OnlineReason, n);
     r.arg = arena_array(b->arena, uint32_t, n);
+    r.scored = node_flags_new(b->arena, n);
     r.moved = arena_array(b->arena, NodeId, n);
     count_users(&r);
     find_all(&r);
