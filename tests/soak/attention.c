@@ -50,7 +50,7 @@ static const char *pick(Draw *d, const char *a, const char *b) {
 
 static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
     Draw d = {.rng = rng_new(seed), .arena = arena};
-    int64_t most = is_small ? 400 : 2000;
+    int64_t most = is_small ? 200 : 2000;
     d.m = rng_between(&d.rng, 1, rng_chance(&d.rng, 30) ? 40 : most);
     d.n = rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 64 : most);
     if (is_small && rng_chance(&d.rng, 30)) d.n += 512; /* more keys than LAUNCH_BOUNDS_KEYS */
@@ -60,19 +60,70 @@ static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
     return d;
 }
 
+/* The scale stands on the scores, on the queries or on the keys. */
 static const char *score_text(Draw *d) {
-    const char *product = rng_chance(&d->rng, 30) ? "matmul(q, t, out=f32)"
-                                                  : "matmul(q, transpose(kk, [0, 2, 1]), out=f32)";
-    const char *scale = pick(d, "* 0.125", "/ 8");
-    if (rng_chance(&d->rng, 15)) return str_format(d->arena, "4 * tanh(%s %s)", product, scale);
-    return str_format(d->arena, "%s %s%s", product, scale, pick(d, "", " + bias"));
+    const char *keys = rng_chance(&d->rng, 30) ? "t" : "transpose(kg, [0, 2, 1])";
+    const char *scale = pick(d, "* 0.125", "/ 8"), *product;
+    switch (rng_below(&d->rng, 5)) {
+    case 0:
+        product = str_format(d->arena, "matmul(q %s, %s, out=f32)", scale, keys);
+        break;
+    case 1:
+        product = str_format(d->arena, "matmul(q, %s %s, out=f32)", keys, scale);
+        break;
+    default:
+        product = str_format(d->arena, "matmul(q, %s, out=f32) %s", keys, scale);
+    }
+    if (rng_chance(&d->rng, 15)) return str_format(d->arena, "4 * tanh(%s)", product);
+    return str_format(d->arena, "%s%s", product, pick(d, "", " + bias"));
 }
 
 /* The scores `s` under the mask. */
 static const char *masked_text(Draw *d, const MaskClass *mask) {
     if (!mask->shows) return "s";
     if (rng_chance(&d->rng, 25)) return str_format(d->arena, "where(!(%s), -inf, s)", mask->shows);
+    if (rng_chance(&d->rng, 20))
+        return str_format(d->arena, "s + where(%s, %s, -inf)", mask->shows, pick(d, "0.0", "bias"));
     return str_format(d->arena, "where(%s, s, -inf)", mask->shows);
+}
+
+/* The weights of the scores `x`: a softmax, times factors of rows and keys, or of powers that a
+ * factor hides. */
+static const char *weights_text(Draw *d) {
+    switch (rng_below(&d->rng, 10)) {
+    case 0:
+        return "softmax(x, axis=2) * 0.75";
+    case 1:
+        return "softmax(x, axis=2) * bias[:, :1] / 3";
+    case 2:
+        return "bias * softmax(x, axis=2)";
+    case 3:
+        return "where(bias < 0.5, softmax(x, axis=2) / 0.9, 0.0)";
+    case 4:
+        return "dropout(softmax(x, axis=2), 0.2, seeds)";
+    case 5:
+        return "powers / sum(powers, axis=2, keep=true)";
+    default:
+        return "softmax(x, axis=2)";
+    }
+}
+
+/* Half as many heads of keys and values, of which queries share each. */
+static const char *grouped_text(Draw *d) {
+    long long half = d->heads / 2, n = d->n;
+    if (d->heads % 2 || rng_chance(&d->rng, 50)) return "  kg = kk\n  vg = vv\n";
+    if (rng_chance(&d->rng, 50))
+        return str_format(d->arena,
+                          "  kg = repeat_interleave(kk[:%lld], 2, axis=0)\n"
+                          "  vg = repeat_interleave(vv[:%lld], 2, axis=0)\n",
+                          half, half);
+    return str_format(d->arena,
+                      "  kg = reshape(expand(unsqueeze(kk[:%lld], 1), [%lld, 2, %lld, %lld]), "
+                      "[%lld, %lld, %lld])\n"
+                      "  vg = reshape(expand(unsqueeze(vv[:%lld], 1), [%lld, 2, %lld, %lld]), "
+                      "[%lld, %lld, %lld])\n",
+                      half, half, n, (long long)d->depth, 2 * half, n, (long long)d->depth, half,
+                      half, n, (long long)d->columns, 2 * half, n, (long long)d->columns);
 }
 
 /* Keys and values, of which the last are infinities or NaNs in half of the programs. */
@@ -89,11 +140,16 @@ static const char *spoilt_text(Draw *d) {
 static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
     const char *dtype = pick(d, "bf16", "f16");
     long long h = d->heads, m = d->m, n = d->n, k = d->depth, c = d->columns;
+    long long a = rng_between(&d->rng, 0, n);
+    const char *begin = is_online ? "online {\n" : "", *operands = spoilt_text(d);
+    operands = str_format(d->arena, "%s%s", operands, grouped_text(d));
+    const char *scores = score_text(d), *masked = masked_text(d, mask), *weights = weights_text(d);
+    bool has_scores = rng_chance(&d->rng, 70); /* in the block */
     return str_format(
         d->arena,
         "graph attention(q: %s[%lld, %lld, %lld], k: %s[%lld, %lld, %lld], t: %s[%lld, %lld, "
         "%lld], v: %s[%lld, %lld, %lld], bias: f32[%lld, %lld], lens: i32[%lld], ids: i32[%lld], "
-        "wide: i64[%lld, %lld], flags: bool[%lld]) "
+        "wide: i64[%lld, %lld], flags: bool[%lld], seeds: u32[2]) "
         "-> (o: %s[%lld, %lld, %lld]) {\n"
         "  i = iota([%lld, %lld], axis=0)\n  j = iota([%lld, %lld], axis=1)\n"
         "  len = reshape(lens, [%lld, 1, 1])\n  id = reshape(ids[0:%lld], [1, %lld])\n"
@@ -103,12 +159,13 @@ static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
         "  kept = reshape(flags, [1, %lld])\n"
         "  docs = cumsum(where(ids %% 64 == 0, 1, 0), axis=0)\n"
         "  doc = reshape(docs[0:%lld], [1, %lld])\n  mine = reshape(docs[0:%lld], [%lld, 1])\n"
-        "%s  s = %s\n  x = %s\n%s  o = cast(softmax(x, axis=2), %s) @ vv\n%s}\n",
+        "%s%s  s = %s\n%s  x = %s\n"
+        "  powers = exp(x - max(x, axis=2, keep=true)) * cast(bias < 0.5, f32)\n"
+        "  o = cast(%s, %s) @ vg\n%s}\n",
         dtype, h, m, k, dtype, h, n, k, dtype, h, k, n, dtype, h, n, c, m, n, h, m > n ? m : n, h,
-        m > n ? m : n, n, dtype, h, m, c, m, n, m, n, h, n, n, m, m,
-        (long long)rng_between(&d->rng, 0, n), n, h, n, m, h, m, n, n, n, m, m, spoilt_text(d),
-        score_text(d), masked_text(d, mask), is_online ? "online {\n" : "", dtype,
-        is_online ? "}\n" : "");
+        m > n ? m : n, n, dtype, h, m, c, m, n, m, n, h, n, n, m, m, a, n, h, n, m, h, m, n, n, n,
+        m, m, operands, has_scores ? begin : "", scores, has_scores ? "" : begin, masked, weights,
+        dtype, is_online ? "}\n" : "");
 }
 
 typedef struct MaskCount {
