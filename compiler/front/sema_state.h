@@ -118,8 +118,8 @@ typedef struct Call {
 } Call;
 
 /* sema_report.c: reports an error in the source of the current frame, with notes on the calls that
- * led there. An error inside the prelude is reported at the program's own call of it, whose function
- * the message names. */
+ * led there. An error inside the prelude is reported at the program's own call of it, whose
+ * function the message names. */
 STR_PRINTF(4, 5)
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
 /* The same of a message that a def has for its caller: no place inside the prelude is noted. */

@@ -5,8 +5,7 @@
 #include "base/keytab.h"
 #include "ir/node_flags.h"
 #include "plan/must.h"
-
-#include <string.h>
+#include "plan/words.h"
 
 enum { MANY_READERS = 16 }; /* a layer has fewer readers of its values */
 
@@ -22,6 +21,7 @@ struct NodeKinds {
     uint32_t *look_of, *kind_of; /* per node; 0: not asked for yet */
     NodeFlags flags;             /* of KindFlag */
     VecU32 key;                  /* that was looked up last */
+    Words words;                 /* of `key` */
 };
 
 /* Whether all arguments have the flag. */
@@ -52,6 +52,7 @@ NodeKinds *node_kinds_new(Arena *arena, const Graph *graph) {
     NodeKinds *kinds = arena_array(arena, NodeKinds, 1);
     kinds->arena = arena;
     kinds->graph = graph;
+    kinds->words = (Words){.arena = arena, .key = &kinds->key};
     kinds->look_of = arena_array(arena, uint32_t, graph->nodes.n);
     kinds->kind_of = arena_array(arena, uint32_t, graph->nodes.n);
     kinds->flags = node_flags_new(arena, graph->nodes.n);
@@ -63,45 +64,10 @@ bool node_is_fixed(const NodeKinds *kinds, NodeId id) {
     return node_has(kinds->flags, id, KIND_FIXED);
 }
 
-static void put(NodeKinds *kinds, uint32_t word) {
-    vec_push(kinds->arena, &kinds->key, word);
-}
-
-static void put_bytes(NodeKinds *kinds, const void *data, size_t n_bytes) {
-    for (size_t at = 0; at < n_bytes; at += sizeof(uint32_t)) {
-        uint32_t word = 0;
-        size_t left = n_bytes - at;
-        memcpy(&word, (const char *)data + at, left < sizeof word ? left : sizeof word);
-        put(kinds, word);
-    }
-}
-
-/* Few nodes have attributes per axis. */
-static void put_per_axis(NodeKinds *kinds, const AxisAttrs *of) {
-    static const AxisAttrs none;
-    bool has_some = memcmp(of, &none, sizeof none) != 0;
-    put(kinds, has_some);
-    if (has_some) put_bytes(kinds, of, sizeof *of);
-}
-
 static uint32_t look_of(NodeKinds *kinds, NodeId id) {
-    const Node *node = graph_node(kinds->graph, id);
-    const Attrs *attrs = &node->attrs;
     if (kinds->look_of[id]) return kinds->look_of[id];
     kinds->key.n = 0;
-    put(kinds, node->op);
-    put(kinds, node->dtype);
-    put(kinds, node->shape.rank);
-    put_bytes(kinds, node->shape.dims, node->shape.rank * sizeof *node->shape.dims);
-    put_bytes(kinds, &attrs->number, sizeof attrs->number);
-    put_bytes(kinds, &attrs->whole, sizeof attrs->whole);
-    put(kinds, attrs->precision);
-    put_bytes(kinds, &attrs->segment_elems, sizeof attrs->segment_elems);
-    put(kinds, (uint32_t)attrs->axis);
-    put(kinds, attrs->axes);
-    put(kinds, attrs->keep);
-    put_bytes(kinds, &attrs->function, sizeof attrs->function);
-    put_per_axis(kinds, attrs->per_axis);
+    words_put_node(&kinds->words, graph_node(kinds->graph, id));
     kinds->look_of[id] = keytab_intern(kinds->arena, &kinds->looks, &kinds->key);
     return kinds->look_of[id];
 }
@@ -113,15 +79,15 @@ static uint32_t find_kind(NodeKinds *kinds, NodeId id) {
     bool is_fixed = node_is_fixed(kinds, id);
     for (uint32_t i = 0; i < node->n_args; i++) look_of(kinds, node->args[i]);
     kinds->key.n = 0;
-    put(kinds, look);
-    put(kinds, is_fixed);
-    put(kinds, is_fixed ? id : node->n_args);
+    words_put(&kinds->words, look);
+    words_put(&kinds->words, is_fixed);
+    words_put(&kinds->words, is_fixed ? id : node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         NodeId arg = node->args[i];
-        put(kinds, look_of(kinds, arg));
-        put(kinds, node_is_fixed(kinds, arg));
-        put(kinds, node_is_fixed(kinds, arg) ? arg : id - arg);
-        put(kinds, must_shares(graph, arg, id));
+        words_put(&kinds->words, look_of(kinds, arg));
+        words_put(&kinds->words, node_is_fixed(kinds, arg));
+        words_put(&kinds->words, node_is_fixed(kinds, arg) ? arg : id - arg);
+        words_put(&kinds->words, must_shares(graph, arg, id));
     }
     return keytab_intern(kinds->arena, &kinds->kinds, &kinds->key);
 }

@@ -1,4 +1,4 @@
-/* The lists of a kernel, field by field. See words.h. */
+/* Nodes, and the lists of a kernel, field by field. See words.h. */
 #include "plan/words.h"
 
 #include <string.h>
@@ -17,6 +17,40 @@ void words_put_double(Words *w, double number) {
 void words_put_text(Words *w, const char *text, size_t n_bytes) {
     words_put(w, (uint32_t)n_bytes);
     for (size_t i = 0; i < n_bytes; i++) words_put(w, (unsigned char)text[i]);
+}
+
+void words_put_bytes(Words *w, const void *data, size_t n_bytes) {
+    for (size_t at = 0; at < n_bytes; at += sizeof(uint32_t)) {
+        uint32_t word = 0;
+        size_t left = n_bytes - at;
+        memcpy(&word, (const char *)data + at, left < sizeof word ? left : sizeof word);
+        words_put(w, word);
+    }
+}
+
+/* Few nodes have attributes per axis. */
+static void put_per_axis(Words *w, const AxisAttrs *of) {
+    static const AxisAttrs none;
+    bool has_some = memcmp(of, &none, sizeof none) != 0;
+    words_put(w, has_some);
+    if (has_some) words_put_bytes(w, of, sizeof *of);
+}
+
+void words_put_node(Words *w, const Node *node) {
+    const Attrs *attrs = &node->attrs;
+    words_put(w, node->op);
+    words_put(w, node->dtype);
+    words_put(w, node->shape.rank);
+    for (uint32_t k = 0; k < node->shape.rank; k++) words_put(w, node->shape.dims[k]);
+    words_put_double(w, attrs->number);
+    words_put_long(w, (uint64_t)attrs->whole);
+    words_put(w, attrs->precision);
+    words_put_long(w, (uint64_t)attrs->segment_elems);
+    words_put(w, (uint32_t)attrs->axis);
+    words_put(w, attrs->axes);
+    words_put(w, attrs->keep);
+    words_put_long(w, (uintptr_t)attrs->function);
+    put_per_axis(w, attrs->per_axis);
 }
 
 void words_put_index(Words *w, IndexId id) {

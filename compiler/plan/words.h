@@ -1,7 +1,8 @@
-/* What a kernel holds, as words. Two kernels whose words are the same are alike in all that was
- * written: sharing of code (launch/dedup.h) and remembered prices (cost/price_memo.h) compare keys
- * made of them. A list begins with its length, so that no key is the beginning of another. Dims are
- * written by id, because they are interned over the whole module. */
+/* What nodes and kernels hold, as words. Two whose words are the same are alike in all that was
+ * written. Keys made of them are compared where code is shared (launch/dedup.h) and where prices,
+ * regions and trials are remembered (cost/price_memo.h, search/region_memo.h, fuse/node_kinds.h). A
+ * list begins with its length, so that no key is the beginning of another. Dims are written by id,
+ * because they are interned over the whole module. */
 #ifndef FUSEC_PLAN_WORDS_H
 #define FUSEC_PLAN_WORDS_H
 
@@ -10,7 +11,7 @@
 typedef struct Words {
     Arena *arena; /* of `key` */
     VecU32 *key;
-    const Kernel *kernel;
+    const Kernel *kernel;    /* whose scalars are written */
     const uint32_t *numbers; /* per scalar of the kernel: its number in the key; NULL: its id */
 } Words;
 
@@ -20,6 +21,11 @@ static inline void words_put(Words *w, uint32_t word) {
 void words_put_long(Words *w, uint64_t word);
 void words_put_double(Words *w, double number);
 void words_put_text(Words *w, const char *text, size_t n_bytes);
+/* Four bytes a word, and zeros behind the last. */
+void words_put_bytes(Words *w, const void *data, size_t n_bytes);
+
+/* The node's op, dtype, shape and attributes, but not its arguments. */
+void words_put_node(Words *w, const Node *node);
 
 /* The number of a scalar of the kernel. */
 static inline void words_put_scalar_id(Words *w, ScalarId id) {

@@ -3,8 +3,7 @@
 #include "search/region_memo.h"
 
 #include "base/keytab.h"
-
-#include <string.h>
+#include "plan/words.h"
 
 struct RegionMemo {
     Arena *arena;
@@ -19,38 +18,17 @@ RegionMemo *region_memo_new(Arena *arena) {
 }
 
 typedef struct KeyWriter {
-    Arena *arena;
-    VecU32 *key;
+    Words words;
     uint32_t *block_of; /* per block of the graph: its number in the region; 0: not met */
     uint32_t n_blocks;
 } KeyWriter;
 
 static void put(KeyWriter *w, uint32_t word) {
-    vec_push(w->arena, w->key, word);
+    words_put(&w->words, word);
 }
 
 static void put_bytes(KeyWriter *w, const void *data, size_t n_bytes) {
-    for (size_t at = 0; at < n_bytes; at += sizeof(uint32_t)) {
-        uint32_t word = 0;
-        size_t left = n_bytes - at;
-        memcpy(&word, (const char *)data + at, left < sizeof word ? left : sizeof word);
-        put(w, word);
-    }
-}
-
-static void put_attrs(KeyWriter *w, const Attrs *attrs) {
-    const AxisAttrs *per_axis = attrs->per_axis;
-    put_bytes(w, &attrs->number, sizeof attrs->number);
-    put_bytes(w, &attrs->whole, sizeof attrs->whole);
-    put(w, attrs->precision);
-    put_bytes(w, &attrs->segment_elems, sizeof attrs->segment_elems);
-    put(w, (uint32_t)attrs->axis);
-    put(w, attrs->axes);
-    put(w, attrs->keep);
-    put_bytes(w, per_axis->perm, sizeof per_axis->perm);
-    put_bytes(w, per_axis->begin, sizeof per_axis->begin);
-    put_bytes(w, per_axis->step, sizeof per_axis->step);
-    put_bytes(w, per_axis->dilation, sizeof per_axis->dilation);
+    words_put_bytes(&w->words, data, n_bytes);
 }
 
 static void put_block(KeyWriter *w, const Graph *graph, NodeId id) {
@@ -62,13 +40,9 @@ static void put_block(KeyWriter *w, const Graph *graph, NodeId id) {
 
 static void put_node(KeyWriter *w, const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
-    put(w, node->op);
-    put(w, node->dtype);
-    put(w, node->shape.rank);
-    put_bytes(w, node->shape.dims, node->shape.rank * sizeof *node->shape.dims);
+    words_put_node(&w->words, node);
     put(w, node->n_args);
     put_bytes(w, node->args, node->n_args * sizeof *node->args);
-    put_attrs(w, &node->attrs);
     put_block(w, graph, id);
 }
 
@@ -91,7 +65,7 @@ static void put_graph(KeyWriter *w, const Graph *graph) {
 static VecU32 key_of(const Searcher *c, const Region *region, const Decisions *decisions) {
     const Graph *graph = region->subgraph.graph;
     VecU32 key = {0};
-    KeyWriter w = {.arena = c->scratch, .key = &key};
+    KeyWriter w = {.words = {.arena = c->scratch, .key = &key}};
     w.block_of = arena_array(c->scratch, uint32_t, graph->fixed_kernels.n);
     put(&w, dim_n_symbols(c->graph->dims));
     put(&w, region->has_gemm_slices);
