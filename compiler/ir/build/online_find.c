@@ -330,6 +330,7 @@ static bool read_factor(const Finder *f, const Place *place, uint32_t *arg, Onli
     const Node *node = node_of(f, place);
     uint32_t n_powers = 0;
     bool varies_by_key = false;
+    if (!is_elementwise(node)) return false;
     for (uint32_t k = 0; k < node->n_args; k++)
         if (has_powers(f, arg_place(f, place, k), POWERS_DEPTH)) n_powers++, *arg = k;
     if (n_powers != 1 || !is_linear(f, place, *arg)) return false;
