@@ -12,7 +12,7 @@ graph up(x: f16[B, 4, H], w: f16[4, 3, 4]) -> (y: f16[B, 3, 2*H], a: f16[B, 3, 2
 #| dim B in 1..64
 #| dim H in 8..64 mult 2
 #|
-#| graph conv(x: f32[B, 4, H, 9], w: f32[6, 2, 3, 3], b: f32[6]) -> (y: f32[B, 6, ((H) / (2)), 5], m: f32[B, 6, ((((H) / (2))) / (2)), 2]) {
+#| graph conv(x: f32[B, 4, H, 9], w: f32[6, 2, 3, 3], b: f32[6]) -> (y: f32[B, 6, ((H) / (2)), 5], m: f32[B, 6, ((H) / (4)), 2]) {
 #|   v3 = transpose(w, perm=[2, 3, 1, 0])
 #|   v4 = transpose(x, perm=[0, 2, 3, 1])
 #|   v5 = pad(v4, low=[0, 1, 1, 0], high=[0, 1, 1, 0], value=0.0)

@@ -378,6 +378,21 @@ Test(dim, rules_are_the_tables_own) {
 }
 
 /* More different dims than the sum keeps apart, each several times. */
+Test(dim, a_quotient_of_a_quotient_is_one) {
+    World w = world_new(1);
+    DimId t = dim_symbol(w.tab, 0), two = dim_const(w.tab, 2), half = dim_div(w.tab, t, two);
+    cr_expect_eq(dim_div(w.tab, half, two), dim_div(w.tab, t, dim_const(w.tab, 4)));
+    DimId up = dim_ceil_div(w.tab, dim_ceil_div(w.tab, t, 4), 2);
+    cr_expect_eq(up, dim_ceil_div(w.tab, t, 8));
+    DimId more = dim_div(w.tab, dim_add(w.tab, half, dim_const(w.tab, 3)), t);
+    for (int64_t at = 1; at <= 64; at++) {
+        int64_t values[DIM_MAX_SYMBOLS] = {at}, found;
+        cr_expect(dim_eval(w.tab, up, values, &found) && found == (at + 7) / 8);
+        cr_expect(dim_eval(w.tab, more, values, &found) && found == (at / 2 + 3) / at);
+    }
+    arena_free(w.arena);
+}
+
 Test(dim, a_sum_of_many_dims_is_what_additions_give) {
     World w = world_new(3);
     DimId b = dim_symbol(w.tab, 0), expected = dim_const(w.tab, 0);

@@ -267,6 +267,56 @@ Test(onnx_shapes, a_dim_may_be_the_number_of_elements_of_a_top_k) {
     expect(&w, 18, "argsort_descending(");
 }
 
+/* y = x[begin:end], x of f32[T], has this text. */
+static void expect_slice(int64_t begin, int64_t end, const char *text) {
+    static const char *const dims[] = {"T"};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_ints(&w, "begin", 1, &begin);
+    onnx_write_ints(&w, "end", 1, &end);
+    onnx_write_node(&w, "Slice", "x begin end", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, text);
+}
+
+Test(onnx_shapes, dims_are_as_large_as_slices_need) {
+    expect_slice(0, 16, "dim T in 16..");
+    expect_slice(-3, INT64_MAX, "dim T in 3..");
+    expect_slice(5, -2, "dim T in 7..");
+    expect_slice(5, -2, "y: f32[T - 7]");
+}
+
+/* Pads x, f32[T, 5], behind its rows to a multiple of 4, by (-T) % 4; and rolls it by 2 % T. */
+Test(onnx_shapes, the_rest_of_an_extent_is_an_expression) {
+    static const char *const dims[] = {"T", "5"};
+    static const int64_t zero[] = {0}, one[] = {1}, two[] = {2}, four[] = {4};
+    OnnxWriter pad = onnx_writer(arena), roll = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_write_input(&pad, "x", FLOAT, 2, dims);
+    onnx_write_ints(&pad, "zero", 1, zero);
+    onnx_write_ints(&pad, "four", 1, four);
+    onnx_write_node(&pad, "Shape", "x", "shape", NULL);
+    onnx_write_node(&pad, "Gather", "shape zero", "n", NULL);
+    onnx_write_node(&pad, "Neg", "n", "less", NULL);
+    onnx_write_node(&pad, "Mod", "less four", "rest", NULL);
+    onnx_attr_int(&attrs, "axis", 0);
+    onnx_write_node(&pad, "Concat", "zero zero rest zero", "pads", &attrs);
+    onnx_write_node(&pad, "Pad", "x pads", "y", NULL);
+    onnx_write_output(&pad, "y", FLOAT);
+    expect(&pad, 18, "y: f32[4*((T + 3) / (4)), 5]");
+    onnx_write_input(&roll, "x", FLOAT, 2, dims);
+    onnx_write_ints(&roll, "zero", 1, zero);
+    onnx_write_ints(&roll, "one", 1, one);
+    onnx_write_ints(&roll, "two", 1, two);
+    onnx_write_node(&roll, "Shape", "x", "shape", NULL);
+    onnx_write_node(&roll, "Gather", "shape zero", "n", NULL);
+    onnx_write_node(&roll, "Mod", "two n", "at", NULL);
+    onnx_write_node(&roll, "Slice", "x at n zero one", "y", NULL);
+    onnx_write_output(&roll, "y", FLOAT);
+    expect(&roll, 18, "dim T in 3..");
+    expect(&roll, 18, "y: f32[T - 2, 5]");
+}
+
 Test(onnx_shapes, an_axis_of_a_dim_is_split_in_equal_parts) {
     static const char *const dims[] = {"N", "3*M"};
     for (int n = 2; n <= 3; n++)

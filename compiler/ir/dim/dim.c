@@ -512,6 +512,8 @@ DimId dim_div(DimTab *tab, DimId a, DimId b) {
     DimId q = intern_sum(tab, &quotient), r = intern_sum(tab, &rest);
     if (!q || !r) return DIM_NONE;
     if (get(tab, r)->lo >= 0 && get(tab, r)->hi < get(tab, b)->lo) return q;
+    DimId nested = dim_div_nested(tab, r, b);
+    if (nested) return dim_add(tab, q, nested);
     uint32_t atom = intern_atom(tab, (DimAtom){.is_division = true, .numerator = r, .divisor = b});
     Sum sum = {0};
     sum_add(tab, &sum, 1, intern_monomial(tab, &atom, 1));

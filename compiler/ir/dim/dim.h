@@ -109,5 +109,7 @@ int64_t dim_constant_part(const DimTab *tab, DimId dim);
 uint32_t dim_n_terms(const DimTab *tab, DimId dim);
 DimTerm dim_term(const DimTab *tab, DimId dim, uint32_t i);
 DimAtom dim_atom(const DimTab *tab, uint32_t atom);
+/* If `a` is a quotient plus a number: a / b as one division; else DIM_NONE. */
+DimId dim_div_nested(DimTab *tab, DimId a, DimId b);
 
 #endif

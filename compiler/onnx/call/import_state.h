@@ -367,6 +367,7 @@ bool onnx_fold_range(Call *c);
 bool onnx_fold_identity(Call *c);
 bool onnx_fold_reduce(Call *c);
 bool onnx_fold_where(Call *c);
+bool onnx_fold_mod(Call *c);
 bool onnx_fold_nonzero(Call *c);
 bool onnx_fold_has_element(Call *c);
 /* The begin and the extent of a Slice in one axis, of an extent. */

@@ -255,9 +255,11 @@ static bool slice_range(Call *c, const Shape *shape, SliceRange *range, DimId fr
     if (range->step < -least_step) range->step = -least_step;
     from = slice_bound(c, from, extent, is_down);
     to = slice_bound(c, to, extent, is_down);
-    int64_t longest;
-    if (dim_is_const(dims, extent, &longest) && !onnx_need_most(c, to, longest)) return false;
     DimId span = is_down ? dim_sub(dims, from, to) : dim_sub(dims, to, from);
+    DimId first = is_down ? to : from, last = is_down ? from : to;
+    if (!onnx_need_least(c, first, is_down ? -1 : 0) || !onnx_need_least(c, span, 0) ||
+        !onnx_need_least(c, dim_sub(dims, extent, last), is_down ? 1 : 0))
+        return false;
     if (dim_hi(dims, span) <= 0) span = number(c, 0), from = number(c, 0);
     range->begin = from;
     range->extent = dim_ceil_div(dims, span, is_down ? -range->step : range->step);
@@ -414,6 +416,8 @@ static bool apply(Call *c, const Known *const *args, const uint32_t *at, Known *
             to->ints[i] = number(c, value != 0);
         return true;
     }
+    if (!is_const && c->op->id == OP_NEG)
+        return symbolic(c, OP_SUB, number(c, 0), args[0]->ints[at[0]], &to->ints[i]);
     if (!is_const)
         return n == 2 &&
                symbolic(c, c->op->id, args[0]->ints[at[0]], args[1]->ints[at[1]], &to->ints[i]);
@@ -444,6 +448,39 @@ bool onnx_fold_eltwise(Call *c) {
             at[k] = args[k]->n == 1 ? 0 : i;
         }
         if (!apply(c, args, at, to, i)) return false;
+    }
+    return output_known(c, 0, to);
+}
+
+/* a - floor(a / b) * b, for a and b of one sign each. A number of which the model takes the rest by
+ * a dim is less than the dim, which is narrowed. */
+static DimId rest_of(Call *c, DimId a, DimId b) {
+    DimTab *dims = c->im->b->dims;
+    int64_t least;
+    if (dim_lo(dims, b) < 1) return DIM_NONE;
+    if (dim_is_const(dims, a, &least)) {
+        bool is_negative = least < 0;
+        if (!onnx_need_least(c, b, is_negative ? -least : least + 1)) return DIM_NONE;
+        if (dim_lo(dims, b) >= (is_negative ? -least : least + 1))
+            return is_negative ? dim_add(dims, a, b) : a;
+    }
+    DimId positive = dim_hi(dims, a) <= 0 ? dim_sub(dims, number(c, 0), a) : a;
+    if (dim_lo(dims, positive) < 0) return DIM_NONE;
+    if (positive == a) return dim_sub(dims, a, dim_mul(dims, b, dim_div(dims, a, b)));
+    DimId up = dim_div(dims, dim_add(dims, positive, dim_sub(dims, b, number(c, 1))), b);
+    return dim_sub(dims, dim_mul(dims, b, up), positive);
+}
+
+bool onnx_fold_mod(Call *c) {
+    const Known *a = input_known(c, 0), *b = input_known(c, 1);
+    if (!a || !b || !a->ints || !b->ints || a->rank > 1 || b->rank > 1 || attr_int(c, "fmod", 0))
+        return false;
+    const Known *wide = a->n == 1 && b->rank >= a->rank ? b : a;
+    if ((a->n != 1 && a->n != wide->n) || (b->n != 1 && b->n != wide->n)) return false;
+    Known *to = known_new(c->im, a->type, wide->rank, wide->dims);
+    for (uint32_t i = 0; to && i < to->n; i++) {
+        to->ints[i] = rest_of(c, a->ints[a->n == 1 ? 0 : i], b->ints[b->n == 1 ? 0 : i]);
+        if (to->ints[i] == DIM_NONE) return false;
     }
     return output_known(c, 0, to);
 }
