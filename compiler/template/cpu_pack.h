@@ -48,12 +48,12 @@ bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
 bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed);
 bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed);
 
-/* Whether elements are loaded one by one. */
 /* Whether the register tile adds offsets of k to the operand's place. */
 static inline bool cpu_pack_has_places(CpuPack pack) {
     return pack.way == PACK_NONE || pack.way == PACK_STRIPS;
 }
 
+/* Whether elements are loaded one by one. */
 static inline bool cpu_pack_is_single(CpuPack pack) {
     return pack.way == PACK_STRIDED || pack.way == PACK_SINGLES;
 }

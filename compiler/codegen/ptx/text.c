@@ -113,8 +113,8 @@ typedef struct AsmSpecifier {
 
 /* Finds the next placeholder from `at`; false: there is none. */
 static bool next_request(const char *text, const char *at, AsmSpecifier *request) {
-    while (*at && *at != '$' && *at != '?') at++;
-    if (!*at) return false;
+    at = strpbrk(at, "$?");
+    if (!at) return false;
     *request = (AsmSpecifier){.is_condition = *at == '?',
                               .is_register = at[1] == 'r',
                               .is_address = at > text && at[-1] == '['};
@@ -163,9 +163,9 @@ static void put_text(Text *to, const PtxType *type, const char *text, const PtxP
     AsmSpecifier request;
     text_puts(to, "\t");
     for (const char *at = text; *at;) {
-        const char *begin = at;
-        while (*at && *at != '$' && *at != '#' && *at != '?' && *at != '>') at++;
-        text_add(to, begin, (size_t)(at - begin));
+        size_t n = strcspn(at, "$#?>");
+        text_add(to, at, n);
+        at += n;
         if (*at == '#') {
             put_type(to, type, at[1]);
             at += 2;

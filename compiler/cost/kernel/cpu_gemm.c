@@ -26,38 +26,33 @@ static double pack_clocks(CpuPack pack, double lanes) {
 }
 
 /* The clocks of strips: each tile of columns packs those of each part of a row of the image. */
-static double strip_clocks(const Coster *c, const Pricing *p) {
+static double strip_clocks(const Coster *c, const Pricing *p, const CpuStrips *strips) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
-    CpuStrips strips;
-    if (!cpu_pack_has_strips(c->arena, kernel, sched->lanes, &strips)) return 0;
     double windows = footprint_points(kernel, 1u << m, c->values);
     double parts = ceil(windows / sched_tile(sched).m);
     double again = ceil(footprint_points(kernel, 1u << n, c->values) / sched_tile(sched).n);
     double rows = footprint_points(kernel, ((1u << m) - 1) | 1u << gemm_axis_k(kernel), c->values);
-    double vectors = ceil((windows / parts + strips.reach) / sched->lanes);
+    double vectors = ceil((windows / parts + strips->reach) / sched->lanes);
     double clocks =
-        COST_PACK_STRIP_CLOCKS + vectors * strips.stride * COST_PACK_STRIP_VECTOR_CLOCKS;
-    return again * parts * rows / (double)strips.n_taps * strips.n * clocks;
+        COST_PACK_STRIP_CLOCKS + vectors * strips->stride * COST_PACK_STRIP_VECTOR_CLOCKS;
+    return again * parts * rows / (double)strips->n_taps * strips->n * clocks;
 }
 
 /* The primitives of the lhs that strips save: each element is computed once for all taps, and asks
  * no guard. */
-static double strip_savings(const Coster *c, const Pricing *p, bool *const *live) {
+static double strip_savings(const Coster *c, const Pricing *p, const CpuStrips *strips,
+                            bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     const Reduce *reduce = &kernel->reduces.data[0];
-    CpuStrips strips;
-    if (!sched->cpu_gemm.has_strips ||
-        !cpu_pack_has_strips(c->arena, kernel, sched->lanes, &strips))
-        return 0;
     const bool *needed = kernel_needed_scalars(c->arena, kernel, &reduce->lhs, 1);
-    double saved = 0, share = 1 - (double)strips.n / (double)strips.n_taps;
+    double saved = 0, share = 1 - (double)strips->n / (double)strips->n_taps;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!needed[id] || !live[0][id] || s->kind == SCALAR_LOAD) continue;
-        bool is_guard = s->kind == SCALAR_INSIDE || (id == reduce->lhs && strips.outside);
+        bool is_guard = s->kind == SCALAR_INSIDE || (id == reduce->lhs && strips->outside);
         double points = footprint_points(kernel, s->axes, c->values);
         if (cost_gemm_has_tiles(p)) points *= cost_gemm_reads(c, p, s->axes);
         saved += (is_guard ? 1 : share) * points * scalar_prims(c->card, kernel, id, sched->lanes);
@@ -73,7 +68,6 @@ static double operand_clocks(const Coster *c, const Pricing *p, ScalarId value, 
     uint32_t m = gemm_axis_m(kernel), other = axis == m ? gemm_axis_n(kernel) : m;
     bool is_rows = (axis == m) != cpu_pack_is_transposed(sched);
     bool must = !sched->cpu_gemm.is_blocked;
-    if (axis == m && sched->cpu_gemm.has_strips) return strip_clocks(c, p);
     CpuPack pack = is_rows ? cpu_pack_rows(c->arena, kernel, value, axis, sched->lanes, must)
                            : cpu_pack_columns(c->arena, kernel, value, axis, sched->lanes, must);
     if (axis == m && cost_continues_sequence(c, kernel)) return 0; /* the first GEMM's */
@@ -99,13 +93,18 @@ static double tile_clocks(const Coster *c, const Pricing *p) {
 }
 
 static void count(const Coster *c, Pricing *p, bool *const *live) {
-    const Reduce *reduce = &p->kernel->reduces.data[0];
+    const Kernel *kernel = p->kernel;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const Sched *sched = &p->variant->sched;
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
+    CpuStrips strips;
+    bool has_strips =
+        sched->cpu_gemm.has_strips && cpu_pack_has_strips(c->arena, kernel, sched->lanes, &strips);
     cost_gemms.count(c, p, live);
+    double saved = has_strips ? strip_savings(c, p, &strips, live) : 0;
+    double left = has_strips ? strip_clocks(c, p, &strips) : operand_clocks(c, p, reduce->lhs, m);
     p->cost->n_prims +=
-        -strip_savings(c, p, live) +
-        c->card->lanes *
-            (operand_clocks(c, p, reduce->lhs, gemm_axis_m(p->kernel)) +
-             operand_clocks(c, p, reduce->rhs, gemm_axis_n(p->kernel)) + tile_clocks(c, p));
+        -saved + c->card->lanes * (left + operand_clocks(c, p, reduce->rhs, n) + tile_clocks(c, p));
 }
 
 static void compute(const Coster *c, Pricing *p, double prims_per_us) {

@@ -102,8 +102,8 @@ static DimId relaxed_term(DimTab *dims, DimTerm term, bool exactly) {
     return dim_mul(dims, rest, numerator);
 }
 
-/* The dim times `scale`, without its divisions; or without those that others are inside of, since
- * inner ones may then cancel out. */
+/* The dim times `scale`, without its divisions. If the numerators of some divisions have divisions,
+ * only those outer ones go: the inner divisions may then cancel out with other terms. */
 static DimId relaxed(DimTab *dims, DimId dim, int64_t scale, bool exactly) {
     dim = dim_mul_const(dims, dim, scale);
     if (!dim) return DIM_NONE;

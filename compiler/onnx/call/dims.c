@@ -52,7 +52,7 @@ static bool take(DimText *t, const char *word) {
     return is_next;
 }
 
-/* A number of the expression, for now: its form alone matters. */
+/* Notes that the text is no expression. The number that it returns is not used. */
 static DimId wrong(DimText *t) {
     t->is_wrong = true;
     return dim_const(t->im->b->dims, 1);

@@ -124,11 +124,10 @@ struct OnnxOp {
 bool onnx_fail_model(Import *im, DiagId id, const char *what, const char *name);
 /* Reports that the node is not supported or wrong; false. */
 STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
-/* Where a dim of the model with a narrower range makes the value at least, or at most, a bound for
- * all dims, the import is given up, and begins again with that range: false. Else true, though the
- * value may pass the bound. */
+/* Where a dim of the model with a narrower range makes the value at least a bound for all dims,
+ * the import is given up, and begins again with that range: false. Else true, though the value may
+ * be below the bound. */
 bool onnx_need_least(Call *c, DimId value, int64_t least);
-bool onnx_need_most(Call *c, DimId value, int64_t most);
 /* Reports the builder's first error as the node's; false if there is one. */
 bool onnx_check(Call *c);
 bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph);

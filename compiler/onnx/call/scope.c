@@ -63,10 +63,6 @@ bool onnx_need_least(Call *c, DimId value, int64_t least) {
     return true;
 }
 
-bool onnx_need_most(Call *c, DimId value, int64_t most) {
-    return onnx_need_least(c, dim_sub(c->im->b->dims, number(c, most), value), 0);
-}
-
 bool onnx_check(Call *c) {
     BuildError error, more;
     if (!build_take_error(c->im->b, &error)) return !c->has_failed;

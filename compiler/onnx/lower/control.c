@@ -263,7 +263,7 @@ typedef struct ScanNode {
     const OnnxGraph *body;
     uint32_t n_carried, n_scanned, n_collected, n_made;
     ScanInput *inputs;
-    const VecInt *axes, *directions; /* of what is collected */
+    const VecInt *axes, *directions; /* of the collected outputs; NULL: 0 for each */
     DimId n_steps;
     Value *state, **made; /* carried.., elements..; carried.., collected.. */
 } ScanNode;
@@ -289,11 +289,12 @@ static bool scan_inputs(Call *c, ScanNode *s) {
     return true;
 }
 
-/* Whether what is collected as output i is turned round, and its axis of the steps in a tensor of
- * this rank. */
+/* Whether collected output i has the last step first. */
 static bool is_turned(const ScanNode *s, uint32_t i) {
     return entry(s->directions, i) != 0;
 }
+
+/* The axis of the steps of collected output i, a tensor of this rank. */
 static bool collected_axis(Call *c, const ScanNode *s, uint32_t i, uint32_t rank, uint32_t *axis) {
     return axis_of(c, entry(s->axes, i), rank, axis);
 }

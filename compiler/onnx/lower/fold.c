@@ -357,6 +357,24 @@ static bool extreme(Call *c, bool is_max, DimId a, DimId b, DimId *result) {
     return is_le || dim_prove_le(dims, b, a);
 }
 
+/* a - floor(a / b) * b, for a and b of one sign each. If a is a number and b a dim, the dim is
+ * narrowed to the values above |a|. */
+static DimId rest_of(Call *c, DimId a, DimId b) {
+    DimTab *dims = c->im->b->dims;
+    int64_t number_a;
+    if (dim_lo(dims, b) < 1) return DIM_NONE;
+    if (dim_is_const(dims, a, &number_a)) {
+        int64_t least_b = number_a < 0 ? -number_a : number_a + 1;
+        if (!onnx_need_least(c, b, least_b)) return DIM_NONE;
+        if (dim_lo(dims, b) >= least_b) return number_a < 0 ? dim_add(dims, a, b) : a;
+    }
+    DimId positive = dim_hi(dims, a) <= 0 ? dim_sub(dims, number(c, 0), a) : a;
+    if (dim_lo(dims, positive) < 0) return DIM_NONE;
+    if (positive == a) return dim_sub(dims, a, dim_mul(dims, b, dim_div(dims, a, b)));
+    DimId up = dim_div(dims, dim_add(dims, positive, dim_sub(dims, b, number(c, 1))), b);
+    return dim_sub(dims, dim_mul(dims, b, up), positive);
+}
+
 static bool symbolic(Call *c, OpId op, DimId a, DimId b, DimId *result) {
     DimTab *dims = c->im->b->dims;
     bool is_below = false, is_after = op == OP_GREATER || op == OP_LESS_EQUAL,
@@ -373,6 +391,9 @@ static bool symbolic(Call *c, OpId op, DimId a, DimId b, DimId *result) {
         break;
     case OP_DIV: /* truncating, as the dims' floor where nothing is negative */
         *result = dim_lo(dims, a) >= 0 && dim_lo(dims, b) > 0 ? dim_div(dims, a, b) : DIM_NONE;
+        break;
+    case OP_REM:
+        *result = rest_of(c, a, b);
         break;
     case OP_MINIMUM:
     case OP_MAXIMUM:
@@ -418,7 +439,7 @@ static bool apply(Call *c, const Known *const *args, const uint32_t *at, Known *
     }
     if (!is_const && c->op->id == OP_NEG)
         return symbolic(c, OP_SUB, number(c, 0), args[0]->ints[at[0]], &to->ints[i]);
-    if (!is_const)
+    if (!is_const || c->op->id == OP_REM) /* whose reference has the sign of the dividend */
         return n == 2 &&
                symbolic(c, c->op->id, args[0]->ints[at[0]], args[1]->ints[at[1]], &to->ints[i]);
     if (!info->ref_int) return false;
@@ -452,37 +473,10 @@ bool onnx_fold_eltwise(Call *c) {
     return output_known(c, 0, to);
 }
 
-/* a - floor(a / b) * b, for a and b of one sign each. A number of which the model takes the rest by
- * a dim is less than the dim, which is narrowed. */
-static DimId rest_of(Call *c, DimId a, DimId b) {
-    DimTab *dims = c->im->b->dims;
-    int64_t least;
-    if (dim_lo(dims, b) < 1) return DIM_NONE;
-    if (dim_is_const(dims, a, &least)) {
-        bool is_negative = least < 0;
-        if (!onnx_need_least(c, b, is_negative ? -least : least + 1)) return DIM_NONE;
-        if (dim_lo(dims, b) >= (is_negative ? -least : least + 1))
-            return is_negative ? dim_add(dims, a, b) : a;
-    }
-    DimId positive = dim_hi(dims, a) <= 0 ? dim_sub(dims, number(c, 0), a) : a;
-    if (dim_lo(dims, positive) < 0) return DIM_NONE;
-    if (positive == a) return dim_sub(dims, a, dim_mul(dims, b, dim_div(dims, a, b)));
-    DimId up = dim_div(dims, dim_add(dims, positive, dim_sub(dims, b, number(c, 1))), b);
-    return dim_sub(dims, dim_mul(dims, b, up), positive);
-}
-
+/* fmod=1 has the sign of the dividend, which no shape asks for. */
 bool onnx_fold_mod(Call *c) {
-    const Known *a = input_known(c, 0), *b = input_known(c, 1);
-    if (!a || !b || !a->ints || !b->ints || a->rank > 1 || b->rank > 1 || attr_int(c, "fmod", 0))
-        return false;
-    const Known *wide = a->n == 1 && b->rank >= a->rank ? b : a;
-    if ((a->n != 1 && a->n != wide->n) || (b->n != 1 && b->n != wide->n)) return false;
-    Known *to = known_new(c->im, a->type, wide->rank, wide->dims);
-    for (uint32_t i = 0; to && i < to->n; i++) {
-        to->ints[i] = rest_of(c, a->ints[a->n == 1 ? 0 : i], b->ints[b->n == 1 ? 0 : i]);
-        if (to->ints[i] == DIM_NONE) return false;
-    }
-    return output_known(c, 0, to);
+    const Known *from = input_known(c, 0);
+    return from && from->ints && !attr_int(c, "fmod", 0) && onnx_fold_eltwise(c);
 }
 
 bool onnx_fold_where(Call *c) {
