@@ -1,6 +1,7 @@
 /* Which values are worth storing: costly values that would be recomputed, operands of GEMMs, and
  * common first results of several kernels. See group_state.h. */
 #include "fuse/group_state.h"
+#include "ir/indexmap.h"
 #include "plan/must.h"
 #include "machine/tuning.h"
 
@@ -299,10 +300,23 @@ static void visit(const Grouper *p, NodeId id, VecU32 *visited, VecUses *uses) {
     vec_push(p->arena, uses, ((Uses){.of = id}));
 }
 
-/* The last value that all uses of `source` go through, elementwise, in its shape and with no more
- * bytes, inside its `fuse must` block if it is in one; NODE_NONE if there is none. Sets `*output`
- * to an output among these values, if there is one. The function visits the users in topological
- * order and counts the uses of visited nodes that are still open. */
+/* Whether each element of the node follows from one element of each visited argument, in row-major
+ * order: an elementwise node in their shape, or a reshape. */
+static bool is_in_step(const Grouper *p, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    OpClass cls = op_info(node->op)->cls;
+    if (indexmap_keeps_order(node->op)) return true;
+    bool is = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+    for (uint32_t i = 0; i < node->n_args && is; i++)
+        is = !node_has(p->flags, node->args[i], GROUPING_VISITED) ||
+             shape_equal(&node->shape, &graph_node(p->graph, node->args[i])->shape);
+    return is;
+}
+
+/* The last value that all uses of `source` go through, elementwise or reshaped, with no more bytes,
+ * inside its `fuse must` block if it is in one; NODE_NONE if there is none. Sets `*output` to an
+ * output among these values, if there is one. The function visits the users in topological order
+ * and counts the uses of visited nodes that are still open. */
 static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
@@ -314,16 +328,16 @@ static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
     visit(p, source, &visited, &uses);
     while (n_open && (id = next_user(p, &uses, id)) != NODE_NONE) {
         const Node *node = graph_node(graph, id);
-        OpClass cls = op_info(node->op)->cls;
-        bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
-        if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
+        if (!is_in_step(p, id)) break;
         for (uint32_t i = 0; i < node->n_args; i++)
             n_open -= node_has(p->flags, node->args[i], GROUPING_VISITED);
         visit(p, id, &visited, &uses);
         bool is_output = node_has(p->flags, id, GROUPING_OUTPUT);
         bool is_end = is_output || node_has(p->flags, id, GROUPING_WANTED);
-        if (n_open == 0 && !is_end && !node_has(p->flags, id, GROUPING_NEVER_SINKS) &&
-            must_block(graph, id) == block && dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
+        bool may_end = !is_end && !node_has(p->flags, id, GROUPING_NEVER_SINKS) &&
+                       op_info(node->op)->cls != CLASS_VIEW;
+        if (n_open == 0 && may_end && must_block(graph, id) == block &&
+            dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
         if (is_output && n_open == 0) *output = id;
         if (is_end) break;

@@ -108,8 +108,12 @@ void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const In
     }
 }
 
+bool indexmap_keeps_order(OpId op) {
+    return op == OP_RESHAPE;
+}
+
 bool indexmap_is_bijective(OpId op) {
-    return op == OP_TRANSPOSE || op == OP_RESHAPE;
+    return op == OP_TRANSPOSE || indexmap_keeps_order(op);
 }
 
 bool indexmap_can_push(OpId op) {

@@ -18,6 +18,8 @@ void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const In
                    IndexId *arg_coords);
 /* Whether the op only rearranges: every element of the argument appears exactly once. */
 bool indexmap_is_bijective(OpId op);
+/* Whether the op is bijective and keeps the row-major order of elements. */
+bool indexmap_keeps_order(OpId op);
 /* Whether the op is bijective or a slice: each of its elements is a different element of the
  * argument. */
 bool indexmap_can_push(OpId op);

@@ -2,6 +2,7 @@
  * two kernels have a better price. */
 #include "lib/plans.h"
 #include "plan/launch.h"
+#include "template/mask.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -113,6 +114,19 @@ static const char *source_of(Arena *arena, const Form *form) {
         form->body);
 }
 
+/* All that a score goes through is in the program of the matmul, where masks are looked for. */
+static void check_scores(const Plan *plan, const Form *form) {
+    for (uint32_t l = 0; l < plan->launches.n; l++) {
+        const Launch *launch = &plan->launches.data[l];
+        if (!launch_is_tiled(launch)) continue;
+        const Kernel *kernels = &plan->kernels.data[launch->first];
+        for (uint32_t k = 1; k < launch->n; k++)
+            if (form_info(kernels[k].form)->weighs)
+                cr_expect(score_program(&kernels[k - 1], &kernels[k]).root != SCALAR_NONE, "%s",
+                          form->name);
+    }
+}
+
 static void check(TargetId target) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         Arena *arena = arena_new(NULL);
@@ -122,6 +136,7 @@ static void check(TargetId target) {
         uint32_t n = plan->launches.n - plan_n_init(plan), want = n_wanted(&forms[i], target);
         cr_expect_eq(n, want, "%s, %s: %u launches, not %u", target_get(target)->name,
                      forms[i].name, n, want);
+        check_scores(plan, &forms[i]);
         arena_free(arena);
     }
 }
