@@ -191,3 +191,13 @@ int64_t graph_segment_elems(const Graph *graph, NodeId matmul) {
             return 0;
     return graph_node(graph, matmul)->attrs.segment_elems;
 }
+
+DimId online_part_keys(DimTab *dims, DimId keys) {
+    int64_t most = (int64_t)ONLINE_PART_KEYS * ONLINE_MOST_PARTS, hi = dim_hi(dims, keys);
+    DimId times = dim_const(dims, 1);
+    for (int64_t n = 1; most < hi; n *= 2, most *= 2) {
+        DimId is_more = dim_at_least(dims, keys, most + 1);
+        times = dim_add(dims, times, dim_mul_const(dims, is_more, n));
+    }
+    return dim_mul_const(dims, times, ONLINE_PART_KEYS);
+}

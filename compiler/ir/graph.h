@@ -27,9 +27,11 @@ typedef struct Shape {
 
 /* Keys in a block of the recurrence of CLASS_ONLINE (docs/design/attention.md). */
 enum { ONLINE_BLOCK = 128 };
-/* With at most this many rows of scores, the keys are split into parts of this many, the last of
- * which may be shorter. */
-enum { ONLINE_FEW_ROWS = 32, ONLINE_PART_KEYS = 256 };
+/* With at most ONLINE_FEW_ROWS rows of scores, the keys are split into parts of ONLINE_PART_KEYS,
+ * or of as many times 2 that the parts are at most ONLINE_MOST_PARTS. The last may be shorter. */
+enum { ONLINE_FEW_ROWS = 32, ONLINE_PART_KEYS = 256, ONLINE_MOST_PARTS = 64 };
+/* Keys in a part. */
+DimId online_part_keys(DimTab *dims, DimId keys);
 
 /* The precision of a matmul's operands: unchanged, or f32 rounded to tf32. */
 typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;

@@ -216,10 +216,15 @@ static void add_scores(KeySplit *s, Kernel *maker) {
     vec_push(s->arena, &s->plan->kernels, few);
 }
 
+static DimId n_parts(DimTab *dims, DimId keys) {
+    DimId part = online_part_keys(dims, keys), last = dim_sub(dims, part, dim_const(dims, 1));
+    return dim_div(dims, dim_add(dims, keys, last), part);
+}
+
 bool split_keys_kernel(Arena *arena, Plan *plan, const Kernel *whole, uint32_t n, uint32_t k) {
     KeySplit s = {.arena = arena, .plan = plan, .whole = &whole[k]};
     if (!find_few(&s)) return false;
-    s.parts = dim_ceil_div(plan->graph->dims, kernel_n_reduced(s.whole), ONLINE_PART_KEYS);
+    s.parts = n_parts(plan->graph->dims, kernel_n_reduced(s.whole));
     if (s.choice) {
         Kernel rest = *s.whole, *maker = find_scores(&s, whole, n, k);
         rest.choice = s.choice;

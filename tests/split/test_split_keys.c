@@ -57,6 +57,24 @@ Test(split_keys, few_rows_have_parts_of_the_keys) {
     arena_free(arena);
 }
 
+/* Parts are twice as long whenever there would be more than 64; a dim has those of its value. */
+Test(split_keys, long_keys_have_long_parts) {
+    static const int64_t cases[][2] = {{1, 256},      {16384, 256},  {16385, 512},  {32768, 512},
+                                       {32769, 1024}, {65537, 2048}, {100000, 2048}};
+    Arena *arena = arena_new(NULL);
+    DimTab *dims = dimtab_new(arena);
+    uint32_t symbol = dim_declare(dims, (DimSymbol){.name = "N", .hi = 1 << 20, .multiple = 1});
+    DimId part = online_part_keys(dims, dim_symbol(dims, symbol));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t of_dim, keys = cases[i][0];
+        DimId of_number = online_part_keys(dims, dim_const(dims, keys));
+        cr_expect(dim_equals_const(dims, of_number, cases[i][1]), "%lld keys", (long long)keys);
+        cr_expect(dim_eval(dims, part, &keys, &of_dim) && of_dim == cases[i][1], "N = %lld",
+                  (long long)keys);
+    }
+    arena_free(arena);
+}
+
 /* Where rows may be few, both versions of the matmul share a launch with their reader. */
 Test(split_keys, a_run_chooses_by_its_rows) {
     Arena *arena = arena_new(NULL);

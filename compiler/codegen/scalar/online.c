@@ -83,8 +83,10 @@ OnlineKeys online_keys(const Point *point) {
     const Kernel *kernel = lower->kernel;
     Val n = lower_extent(lower, gemm_axis_k(kernel));
     if (kernel->segment_axis == NO_AXIS) return (OnlineKeys){lower_index_const(lower, 0), n};
-    Val begin = k_muli(k, point->axis[kernel->segment_axis], ONLINE_PART_KEYS);
-    return (OnlineKeys){begin, k_umin(k, k_addi(k, begin, ONLINE_PART_KEYS), n)};
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    Val part = lower_dim(lower, online_part_keys(dims, kernel_n_reduced(kernel)));
+    Val begin = k_mul(k, point->axis[kernel->segment_axis], part);
+    return (OnlineKeys){begin, k_umin(k, k_add(k, begin, part), n)};
 }
 
 Val online_result(const Lower *lower, Val sum, Val total) {
