@@ -162,12 +162,18 @@ static bool has_segments_of(const Grouper *p, const Group *group, NodeId id) {
            graph_node(p->graph, first)->attrs.axes == graph_node(p->graph, id)->attrs.axes;
 }
 
+/* Whether the reduction is the other one of the two of a softmax. */
+static bool completes_softmax(const Grouper *p, const Group *group, NodeId id) {
+    return group->reduces.n == 1 && graph_share_softmax(p->graph, group->reduces.data[0], id);
+}
+
 /* Whether the group's domain and axes have room for the root. */
 static bool has_room(const Grouper *p, const Group *group, const Root *root) {
     if (!root->is_reduction) return true;
     NodeId of = folded(p, root->node);
-    bool is_taken = group->reduces.n && is_alone(p, group->reduces.data[0]);
-    bool is_shared = group->reduces.n || group->targets.n;
+    bool is_other = completes_softmax(p, group, of);
+    bool is_taken = group->reduces.n && is_alone(p, group->reduces.data[0]) && !is_other;
+    bool is_shared = (group->reduces.n || group->targets.n) && !is_other;
     if (is_taken || (is_shared && is_alone(p, of)) || !has_segments_of(p, group, of)) return false;
     if (group->axes && group->axes != root_axes(p, root->node)) return false;
     if (group->reduces.n && group_keeps_shape(p->graph, group) != graph_keeps_shape(p->graph, of))
@@ -185,7 +191,12 @@ static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     NodeId of = folded(p, root->node);
     /* A map becomes a reduction's group; its stores stay inner. */
     group->axes = root_axes(p, root->node);
+    bool is_first = completes_softmax(p, group, of) && !op_info(graph_node(p->graph, of)->op)->log;
     vec_push(arena, &group->reduces, of);
+    if (is_first) { /* the product is the first of the two */
+        group->reduces.data[1] = group->reduces.data[0];
+        group->reduces.data[0] = of;
+    }
     if (of != root->node) {
         memcpy(group->begin, graph_node(p->graph, root->node)->attrs.per_axis->begin,
                sizeof group->begin);

@@ -8,6 +8,8 @@
 
 #include <float.h>
 
+enum { LOG_ULPS = 4 }; /* the bound of the op `log` */
+
 /* The limits of the dtype in which weights are computed. */
 typedef struct Limits {
     double u;      /* unit roundoff */
@@ -33,10 +35,13 @@ static Limits limits_of(Dtype values) {
 
 /* E: (1 + weight) / (1 - total) minus 1, plus two roundings. Parts of the keys that are joined
  * have two more powers and three more roundings. */
+static double total_bound(const Limits *l, double n) {
+    double n_blocks = ceil(n / ONLINE_BLOCK) + 2;
+    return l->spread * l->u + l->power + n_blocks * (l->power + l->u) + (n + 4) * l->u;
+}
+
 static double relative_bound(const Limits *l, double n) {
-    double n_blocks = ceil(n / ONLINE_BLOCK) + 2, sum = (n + 4) * l->u;
-    double total = l->spread * l->u + l->power + n_blocks * (l->power + l->u) + sum;
-    double weight = total + sum + l->round;
+    double total = total_bound(l, n), weight = total + (n + 4) * l->u + l->round;
     return total < 1 ? expm1(weight + total / (1 - total) + 2 * l->u) : (double)INFINITY;
 }
 
@@ -50,20 +55,22 @@ typedef struct Row {
     int64_t n;
     const double *x, *factors; /* NULL: all are 1 */
     double *weights;           /* P; 0 of a row that is NaN */
-    double total;              /* of the weights relative to the greatest score */
+    double greatest, total;    /* the greatest score; of the weights relative to it */
     bool is_nan;
 } Row;
 
 static void read_row(const Eval *e, Row *row) {
     double greatest = -INFINITY;
-    row->is_nan = false;
+    bool has_nan = false;
     row->total = 0;
     for (int64_t j = 0; j < row->n; j++) {
-        row->is_nan = row->is_nan || isnan(row->x[j]);
+        has_nan = has_nan || isnan(row->x[j]);
         greatest = fmax(greatest, row->x[j]);
     }
-    row->is_nan = row->is_nan || isinf(greatest);
-    for (int64_t j = 0; j < row->n && !row->is_nan; j++)
+    bool is_empty = greatest == -INFINITY && e->info->log;
+    row->is_nan = has_nan || (isinf(greatest) && !is_empty);
+    row->greatest = greatest;
+    for (int64_t j = 0; j < row->n && !row->is_nan && !is_empty; j++)
         row->total += row->weights[j] =
             prim_eval(e->info->power, DT_F64, row->x[j] - greatest, 0, 0);
     for (int64_t j = 0; j < row->n; j++)
@@ -120,6 +127,19 @@ static double error_of(const Limits *l, const Row *row, const Column *sums, Dtyp
            tiny * sums->all / row->total + 2 * n * dtype_ulp(dtype_compute(values), 0);
 }
 
+/* The greatest score plus the logarithm of the sum of the weights: -inf of a row without keys. */
+static void settle_log(const Eval *e, const Limits *l, const Row *row, int64_t at) {
+    double of_total = total_bound(l, (double)row->n);
+    double log = row->total > 0 ? prim_eval(e->info->log, DT_F64, row->total, 0, 0) : -INFINITY;
+    double exact = row->is_nan ? (double)NAN : row->greatest + log;
+    e->out->data[at] = dtype_round(e->out->dtype, exact);
+    if (!e->bounds || !isfinite(exact)) return;
+    Dtype compute = e->args[0].dtype;
+    double of_log = of_total < 1 ? of_total / (1 - of_total) : (double)INFINITY;
+    of_log += LOG_ULPS * dtype_ulp(compute, log) + dtype_ulp(compute, exact);
+    e->bounds[at] = interp_rounded_bound(e->out->dtype, exact, of_log);
+}
+
 static void settle(const Eval *e, const Limits *l, const Row *row, const Column *sums, int64_t at) {
     Dtype values = e->args[1].dtype;
     bool overflows = sums->all * (1 + relative_bound(l, (double)row->n)) > l->largest;
@@ -173,6 +193,10 @@ static bool each_row(const Eval *e, VisitRow *visit) {
 static void evaluate_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
     int64_t c = e->args[1].dims[e->args[1].rank - 1];
     for (int64_t column = 0; column < c; column++) {
+        if (e->info->log) {
+            settle_log(e, l, row, at[2] + column);
+            continue;
+        }
         Column sums = sum_column(l, row, e->args[1].data + at[1] + column, c);
         settle(e, l, row, &sums, at[2] + column);
     }
@@ -198,6 +222,14 @@ static double given_errors(const Limits *l, const Row *row, const double *v, int
     return given;
 }
 
+/* An error d of every score of a row changes the logarithm by at most d. */
+static void widen_log(const Eval *e, const Row *row, double most, int64_t at) {
+    if (most == 0) return;
+    bool is_known = isfinite(most) && !row->is_nan && isfinite(e->out->data[at]);
+    e->bounds[at] +=
+        is_known ? interp_rounded_bound(e->out->dtype, e->out->data[at], most) : INTERP_ANY;
+}
+
 /* An error d of every score of a row changes each weight over their sum by at most e^2d. */
 static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
     int64_t c = e->args[1].dims[e->args[1].rank - 1];
@@ -211,6 +243,10 @@ static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *a
     double relative = expm1(2 * most);
     for (int64_t column = 0; column < c; column++) {
         int64_t i = at[2] + column, first = at[1] + column;
+        if (e->info->log) {
+            widen_log(e, row, most, i);
+            continue;
+        }
         Column sums = sum_column(l, row, e->args[1].data + first, c);
         double given = given_errors(l, row, e->args[1].data + first, c, of_f ? of_f + at[0] : NULL,
                                     of_v ? of_v + first : NULL);

@@ -201,3 +201,11 @@ DimId online_part_keys(DimTab *dims, DimId keys) {
     }
     return dim_mul_const(dims, times, ONLINE_PART_KEYS);
 }
+
+bool graph_share_softmax(const Graph *graph, NodeId a, NodeId b) {
+    if (!graph_is_online(graph, a) || !graph_is_online(graph, b)) return false;
+    const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
+    const OpInfo *of = op_info(one->op), *with = op_info(other->op);
+    return one->args[0] == other->args[0] && one->args[1] == other->args[1] &&
+           of->power == with->power && !of->log != !with->log;
+}

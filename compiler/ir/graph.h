@@ -179,6 +179,9 @@ static inline bool graph_is_online(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_ONLINE;
 }
 
+/* Whether the two are a product and the logarithm of the sum of one softmax. */
+bool graph_share_softmax(const Graph *graph, NodeId a, NodeId b);
+
 static inline bool graph_is_update(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_UPDATE;
 }

@@ -289,6 +289,7 @@ static const char *check_online(const Check *c) {
     if (x->rank < 2 || v->rank < 2) return "operand of rank below 2";
     if (x->rank >= MAX_GIVEN_RANK || v->rank >= MAX_GIVEN_RANK) return "rank too high";
     if (x->dims[x->rank - 1] != v->dims[v->rank - 2]) return "contracted extents differ";
+    if (c->node->n_args > 2 && op_info(c->node->op)->log) return "a sum of weights has no factors";
     if (c->node->n_args > 2 && !shape_equal(x, &arg(c, 2)->shape))
         return "factors have not the shape of scores";
     Shape shape;

@@ -86,11 +86,17 @@ typedef struct OpInfo {
     double identity; /* +-inf stands for the extreme of an integer dtype */
     bool divides_by_count;
     PrimId power;    /* ONLINE: of the weights */
+    PrimId log;      /* ONLINE: the inverse of `power`, if the result is that of the sum of the
+                      * weights, with the greatest score; else PRIM_NONE */
     bool orders;     /* the value depends on the order of combination (sums, products) */
     const char *doc; /* one sentence, Markdown */
 } OpInfo;
 
 const OpInfo *op_info(OpId op);
+/* The dtype of the result of an ONLINE op of these values, unless its call names another one. */
+static inline Dtype online_dtype(OpId op, Dtype values) {
+    return op_info(op)->log ? dtype_compute(values) : values;
+}
 /* The error allowed in a dtype, in units in the last place; 0: correctly rounded on every target. A
  * float narrower than f32 is f32's result rounded, within 1 ULP. */
 double op_ulp(const OpInfo *info, Dtype dtype);

@@ -127,7 +127,7 @@ const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer) {
 }
 
 bool kernel_stores_inner(const Kernel *kernel) {
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
+    for (uint32_t i = 0; i < kernel->stages.n && !form_info(kernel->form)->weighs; i++)
         if (kernel->stages.data[i].stores.n) return true;
     return false;
 }

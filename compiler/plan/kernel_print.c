@@ -128,6 +128,8 @@ static void print_reduce(const Printer *p, uint32_t slot) {
     if (has_segments) text_printf(p->out, " where s%u == s%u", reduce->rhs, reduce->arg_index);
     if (form_info(p->kernel->form)->weighs)
         text_printf(p->out, " by %s", prim_info(reduce->power)->name);
+    if (form_info(p->kernel->form)->weighs && reduce->log)
+        text_printf(p->out, " of the sum, its %s", prim_info(reduce->log)->name);
     if (form_info(p->kernel->form)->weighs && reduce->count)
         text_printf(p->out, " s%u times", reduce->count);
     if (reduce->factor) text_printf(p->out, " * s%u", reduce->factor);

@@ -111,6 +111,7 @@ void words_put_reduces(Words *w) {
         const Reduce *r = &w->kernel->reduces.data[i];
         words_put(w, r->combine);
         words_put(w, r->power);
+        words_put(w, r->log);
         words_put(w, r->is_arg);
         words_put(w, r->acc);
         words_put_double(w, r->identity);

@@ -112,32 +112,49 @@ static void add_partial(KeySplit *s) {
     vec_push(s->arena, &s->plan->kernels, partial);
 }
 
+/* A reduction of the kernel that joins the parts. */
+static Reduce join_of(const KeySplit *s, const Kernel *finish, Reduce reduce, IndexId part) {
+    ScalarTab *scalars = finish->scalars;
+    reduce.lhs = scalar_load(scalars, reduce.acc, s->buffers[GREATEST], part, GUARD_NONE);
+    reduce.count = scalar_load(scalars, reduce.acc, s->buffers[TOTAL], part, GUARD_NONE);
+    reduce.factor = SCALAR_NONE;
+    IndexId column = column_address(finish, part);
+    reduce.rhs = scalar_load(scalars, reduce.acc, s->buffers[SUMS], column, GUARD_NONE);
+    return reduce;
+}
+
+static Store join_store(Rebuild *rebuild, const uint32_t *copy_of, Store store) {
+    store = rebuild_store(rebuild, store);
+    if (store.trace) store.trace = copy_of[store.trace - 1];
+    return store;
+}
+
 /* The rows of the whole kernel are batches of one row: each has values of its own. */
 static void add_finish(KeySplit *s) {
     const Kernel *whole = s->whole;
     DimTab *dims = s->plan->graph->dims;
     Rebuild rebuild;
     Kernel finish = new_kernel(s, gemm_axis_n(whole), dim_const(dims, 1), s->parts, &rebuild);
-    Reduce reduce = whole->reduces.data[0];
     if (s->choice) finish.name = str_format(s->arena, "%s_join", whole->name);
     uint32_t axes = kernel_parallel_axes(&finish);
     IndexId part = part_address(&finish, gemm_axis_m(whole), finish.first_reduced);
-    ScalarId result = scalar_stage(finish.scalars, reduce.result, 0, axes);
-    reduce.lhs = scalar_load(finish.scalars, reduce.acc, s->buffers[GREATEST], part, GUARD_NONE);
-    reduce.count = scalar_load(finish.scalars, reduce.acc, s->buffers[TOTAL], part, GUARD_NONE);
-    reduce.factor = SCALAR_NONE;
-    reduce.rhs = scalar_load(finish.scalars, reduce.acc, s->buffers[SUMS],
-                             column_address(&finish, part), GUARD_NONE);
-    rebuild.results = &result;
-    vec_push(s->arena, &finish.reduces, reduce);
+    ScalarId results[N_RESULTS];
     vec_push(s->arena, &finish.stages, (Stage){.reduces = {0}});
-    vec_push(s->arena, &finish.stages.data[0].reduces, 0);
-    const uint32_t *copy_of = rebuild_traces(&rebuild, s->plan->graph, s->whole, false, &finish);
-    for (uint32_t i = 0; i < whole->row_stores.n; i++) {
-        Store store = rebuild_store(&rebuild, whole->row_stores.data[i]);
-        if (store.trace) store.trace = copy_of[store.trace - 1];
-        vec_push(s->arena, &finish.row_stores, store);
+    Stage *stage = &finish.stages.data[0];
+    for (uint32_t slot = 0; slot < whole->reduces.n; slot++) {
+        Reduce reduce = whole->reduces.data[slot];
+        results[slot] = scalar_stage(finish.scalars, reduce.result, slot, axes);
+        vec_push(s->arena, &finish.reduces, join_of(s, &finish, reduce, part));
+        vec_push(s->arena, &stage->reduces, slot);
     }
+    rebuild.results = results;
+    const uint32_t *copy_of = rebuild_traces(&rebuild, s->plan->graph, s->whole, false, &finish);
+    const Stage *own = &whole->stages.data[0];
+    for (uint32_t i = 0; i < whole->row_stores.n; i++)
+        vec_push(s->arena, &finish.row_stores,
+                 join_store(&rebuild, copy_of, whole->row_stores.data[i]));
+    for (uint32_t i = 0; i < own->stores.n; i++)
+        vec_push(s->arena, &stage->stores, join_store(&rebuild, copy_of, own->stores.data[i]));
     vec_push(s->arena, &s->plan->kernels, finish);
 }
 

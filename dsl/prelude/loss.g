@@ -96,6 +96,25 @@ def cross_entropy(x, target, reduction="mean", ignore_index=-100, weight=none, l
   return cast(smooth, dtype(x))
 }
 
+# `cross_entropy(x @ transpose(linear_weight) + linear_bias, target)`: `x` is [.., D], `linear_weight` [C, D], and
+# `target` has a class for each row. The scores are summed class by class, in an `online` block, and those of the targets
+# are computed by themselves.
+def linear_cross_entropy(x, linear_weight, target, linear_bias=none, reduction="mean", ignore_index=-100) {
+  is_good = is_same_shape(target.shape, x.shape[:rank(x) - 1])
+  t = reshape(as_index(target) if is_good else error("`target` must have the shape of `x` without its last axis"), [-1])
+  z = reshape(x, [-1, dim(x, -1)])
+  online {
+    s = matmul(z, transpose(linear_weight), out=compute(x))
+    all = logsumexp(s if linear_bias == none else s + cast(linear_bias, compute(x)))
+  }
+  own = sum(cast(z, compute(x)) * cast(gather(linear_weight, t), compute(x)), axis=1)
+  picked = own if linear_bias == none else own + cast(gather(linear_bias, t), compute(x))
+  counts = t != ignore_index
+  rows = where(counts, all - picked, const(0, compute(x)))
+  losses = sum(rows) / sum(cast(counts, compute(x))) if reduction == "mean" else reduced(reshape(rows, target.shape), reduction)
+  return cast(losses, dtype(x))
+}
+
 # `cross_entropy` of log-probabilities where the target is probabilities.
 def soft_cross_entropy(x, target, reduction, weight, label_smoothing) {
   k = class_axis(x)

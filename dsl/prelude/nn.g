@@ -138,15 +138,21 @@ def attention_groups(q, k, v, mask, is_causal, scale) {
   return attention_group_rows(queries, k, v, mask, scale) if is_row else attention_group_heads(queries, k, v, mask, is_causal, scale)
 }
 
+# A mask with an axis of g groups, and one of their heads, in place of h heads.
+def attention_group_mask(mask, g, h) {
+  has_heads = attention_mask_has_heads(mask)
+  return mask if mask == none else mask if rank(mask) < 3 else reshape(mask, mask.shape[:rank(mask) - 3] + ([g, h / g] if has_heads else [1, 1]) + mask.shape[rank(mask) - 2:])
+}
+
+# The same of queries.
+def attention_group_queries(q, g) = reshape(q, q.shape[:rank(q) - 3] + [g, dim(q, -3) / g] + q.shape[rank(q) - 2:])
+
 # The same with any number of rows.
 def attention_group_heads(q, k, v, mask, is_causal, scale) {
-  r = rank(q)
   g = dim(k, -3)
-  h = dim(q, -3)
-  has_heads = attention_mask_has_heads(mask)
-  split = mask if mask == none else mask if rank(mask) < 3 else reshape(mask, mask.shape[:rank(mask) - 3] + ([g, h / g] if has_heads else [1, 1]) + mask.shape[rank(mask) - 2:])
-  y = attention_heads(reshape(q, q.shape[:r - 3] + [g, h / g] + q.shape[r - 2:]), unsqueeze(k, -3), unsqueeze(v, -3), split, is_causal, scale)
-  return reshape(y, q.shape[:r - 1] + [dim(v, -1)])
+  split = attention_group_mask(mask, g, dim(q, -3))
+  y = attention_heads(attention_group_queries(q, g), unsqueeze(k, -3), unsqueeze(v, -3), split, is_causal, scale)
+  return reshape(y, q.shape[:rank(q) - 1] + [dim(v, -1)])
 }
 
 # softmax(q k^T scale) v for queries q [.., m, d], keys k [.., n, d] and values v [.., n, c], in one
@@ -154,3 +160,22 @@ def attention_group_heads(q, k, v, mask, is_causal, scale) {
 # broadcasts to [.., m, n] hides keys (bool, where false) or is added. `is_causal` hides the keys
 # after the query's number. With `enable_gqa` q has a multiple of the heads, axis -3, of k and v.
 def attention(q, k, v, mask=none, is_causal=false, scale=none, enable_gqa=false) = attention_groups(q, k, v, mask, is_causal, scale) if enable_gqa else attention_heads(q, k, v, mask, is_causal, scale)
+
+# `attention`, and for each query the logarithm of the sum of e^score over the keys that it sees, [.., m] in
+# `compute(q)`: -inf where it sees none. The gradient, and attention over parts of the keys, need it.
+def attention_lse(q, k, v, mask=none, is_causal=false, scale=none, enable_gqa=false) {
+  g = dim(k, -3) if enable_gqa else none
+  h = dim(q, -3) if enable_gqa else none
+  is_good = most(h - h / g * g) == 0 if enable_gqa else true
+  heads = q if is_good else error("`q` must have a multiple of the heads, axis -3, of `k`")
+  queries = attention_group_queries(heads, g) if enable_gqa else heads
+  keys = unsqueeze(k, -3) if enable_gqa else k
+  values = unsqueeze(v, -3) if enable_gqa else v
+  split = attention_group_mask(mask, g, h) if enable_gqa else mask
+  online {
+    s = attention_scores(queries, keys, split, is_causal, scale)
+    y = cast(softmax(s), dtype(v)) @ values
+    l = logsumexp(s)
+  }
+  return reshape(y, q.shape[:rank(q) - 1] + [dim(v, -1)]), reshape(l, q.shape[:rank(q) - 1])
+}

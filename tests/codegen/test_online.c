@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char source[] = "dim M in 1..1000\ndim N in 0..1000\ndim C in 1..1000\n"
-                             "graph natural(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
-                             "  y = softmax_matmul(x, v)\n}\n"
-                             "graph binary(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
-                             "  y = softmax2_matmul(x, v)\n}\n";
+static const char source[] =
+    "dim M in 1..1000\ndim N in 0..1000\ndim C in 1..1000\n"
+    "graph natural(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
+    "  y = softmax_matmul(x, v)\n}\n"
+    "graph binary(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
+    "  y = softmax2_matmul(x, v)\n}\n"
+    "graph logarithm(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
+    "  y = softmax_lse(x, v)\n}\n"
+    "graph both(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C], l: f32[M, 1]) "
+    "{\n  l = softmax_lse(x, v)[:, :1]\n  y = softmax_matmul(x, v)\n}\n";
 
 /* Rows, keys and columns: less and more than a block of keys, a tile of rows, a part of columns;
  * few rows and more keys than a part has. */
@@ -52,25 +57,28 @@ static void fill(const int64_t *dims, float *x, float *v) {
     for (int64_t i = 0; i < n * c; i++) v[i] = value_at(&rng, i / c, i % c);
 }
 
-/* The sum of P v for a column, in double. */
-static double want_at(const float *x, const float *v, const int64_t *dims, bool is_binary) {
+typedef enum { NATURAL, BINARY, LOGARITHM } Wanted;
+
+/* The sum of P v for a column, in double; or the logarithm of the sum of the powers. */
+static double want_at(const float *x, const float *v, const int64_t *dims, Wanted wanted) {
     int64_t n = dims[1], c = dims[2];
     double most = -INFINITY, total = 0, sum = 0;
     for (int64_t k = 0; k < n; k++) most = x[k] > most || isnan(x[k]) ? x[k] : most;
     for (int64_t k = 0; k < n; k++) {
-        double d = x[k] - most, weight = is_binary ? exp2(d) : exp(d);
+        double d = x[k] - most, weight = wanted == BINARY ? exp2(d) : exp(d);
         if (x[k] == -INFINITY) continue;
         total += weight;
         sum += weight * v[k * c];
     }
-    return sum / total;
+    return wanted == LOGARITHM ? most + log(total) : sum / total;
 }
 
+/* `y` has the columns of the product, or one. */
 static void expect_results(const float *x, const float *v, const float *y, const int64_t *dims,
-                           bool is_binary) {
-    for (int64_t i = 0; i < dims[0] * dims[2]; i++) {
-        int64_t row = i / dims[2], column = i % dims[2];
-        double want = want_at(x + row * dims[1], v + column, dims, is_binary);
+                           int64_t n_columns, Wanted wanted) {
+    for (int64_t i = 0; i < dims[0] * n_columns; i++) {
+        int64_t row = i / n_columns, column = i % n_columns;
+        double want = want_at(x + row * dims[1], v + column, dims, wanted);
         bool is_right = isnan(want)   ? isnan(y[i])
                         : isinf(want) ? (double)y[i] == want
                                       : fabs(y[i] - want) <= 2e-4;
@@ -80,7 +88,7 @@ static void expect_results(const float *x, const float *v, const float *y, const
     }
 }
 
-static void check_cpu(TargetId target, const char *graph) {
+static void check_cpu(TargetId target, const char *graph, Wanted wanted, bool has_log) {
     RigOptions options = RIG_OPTIONS_INIT;
     Compiled p = compiled_new(source, target);
     Rig rig;
@@ -93,32 +101,38 @@ static void check_cpu(TargetId target, const char *graph) {
         fill(extents[e], x, v);
         cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
         expect_results(x, v, (const float *)(const void *)rig_result(&rig, "y", &n), extents[e],
-                       strcmp(graph, "binary") == 0);
+                       extents[e][2], wanted);
+        if (!has_log) continue;
+        const float *logs = (const float *)(const void *)rig_result(&rig, "l", &n);
+        expect_results(x, v, logs, extents[e], 1, LOGARITHM);
     }
     rig_close(&rig);
     compile_free(&p);
 }
 
 Test(online, cpu, .timeout = 60) {
-    check_cpu(TARGET_CPU, "natural");
-    check_cpu(TARGET_CPU, "binary");
+    check_cpu(TARGET_CPU, "natural", NATURAL, false);
+    check_cpu(TARGET_CPU, "binary", BINARY, false);
+    check_cpu(TARGET_CPU, "logarithm", LOGARITHM, false);
+    check_cpu(TARGET_CPU, "both", NATURAL, true);
 }
 
 static void run_gpu(EmuKernel *kernel, const Kernel *of, const Plan *plan, const int64_t *dims) {
     size_t n_x = (size_t)(dims[0] * dims[1]), n_v = (size_t)(dims[1] * dims[2]);
     size_t n_y = (size_t)(dims[0] * dims[2]);
     float *x = calloc(n_x + 1, sizeof *x), *v = calloc(n_v + 1, sizeof *v);
-    float *y = calloc(n_y, sizeof *y);
+    float *y = calloc(n_y, sizeof *y), *l = calloc((size_t)dims[0], sizeof *l);
     int64_t by_value[3] = {dims[0], dims[1], dims[2]};
-    uint64_t at[3];
-    void *params[6] = {&at[0], &at[1], &at[2], &by_value[0], &by_value[1], &by_value[2]};
+    uint64_t at[4];
+    void *params[7];
     char error[400];
-    for (uint32_t i = 0; i < 3; i++) {
-        const Buffer *buffer = &plan->buffers.data[of->args.data[i]];
-        at[i] = (uint64_t)(uintptr_t)(buffer->kind == BUFFER_OUTPUT    ? y
-                                      : strcmp(buffer->name, "x") == 0 ? x
-                                                                       : v);
+    for (uint32_t i = 0; i < of->args.n; i++) {
+        const char *name = plan->buffers.data[of->args.data[i]].name;
+        const float *data = *name == 'y' ? y : *name == 'l' ? l : *name == 'x' ? x : v;
+        at[i] = (uint64_t)(uintptr_t)data;
+        params[i] = &at[i];
     }
+    for (uint32_t i = 0; i < 3; i++) params[of->args.n + i] = &by_value[i];
     fill(dims, x, v);
     int64_t n_warps = (dims[0] + 3) / 4 * ((dims[2] + 127) / 128);
     EmuLaunch launch = {.n_blocks = (uint32_t)((n_warps + 3) / 4),
@@ -126,21 +140,22 @@ static void run_gpu(EmuKernel *kernel, const Kernel *of, const Plan *plan, const
                         .params = params,
                         .seed = 1};
     cr_assert(emu_run(kernel, &launch, error, sizeof error), "%s", error);
-    expect_results(x, v, y, dims, false);
-    free(x), free(v), free(y);
+    expect_results(x, v, y, dims, dims[2], NATURAL);
+    expect_results(x, v, l, dims, 1, LOGARITHM);
+    free(x), free(v), free(y), free(l);
 }
 
 /* With so many rows the keys have no parts. */
 static const char many[] = "dim M in 33..1000\ndim N in 0..1000\ndim C in 1..1000\n"
-                           "graph natural(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
-                           "  y = softmax_matmul(x, v)\n}\n";
+                           "graph both(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C], l: f32[M, 1]) "
+                           "{\n  y = softmax_matmul(x, v)\n  l = softmax_lse(x, v)[:, :1]\n}\n";
 
 Test(online, gpu, .timeout = 120) {
     Compiled p = compiled_new(many, TARGET_SM_80);
     EmuModule module;
     cr_assert(emu_module_init(&module, p.bytes), "%s", module.error);
     cr_assert(module.kernels.n == 1 && p.plan->kernels.n == 1 &&
-              p.plan->kernels.data[0].args.n == 3);
+              p.plan->kernels.data[0].args.n == 4);
     for (size_t e = 0; e < N_EXTENTS; e++)
         if (extents[e][0] > 32)
             run_gpu(module.kernels.data[0], &p.plan->kernels.data[0], p.plan, extents[e]);

@@ -142,6 +142,103 @@ Test(online_block, spellings_are_one_op, .timeout = 60) {
     }
 }
 
+/* Logarithms of sums of powers: the type of `y`, and how many reductions and powers are left. */
+typedef struct Logarithm {
+    const char *type;
+    Spelling spelling;
+    int n_elems;
+    uint32_t n_left;
+} Logarithm;
+
+static const Logarithm logarithms[] = {
+    {"[2, 5]", {"the prelude", SCORES "y = logsumexp(s)"}, 10, 0},
+    {"[2, 5, 1]", {"with its axis", SCORES "y = logsumexp(s, keep=true)"}, 10, 0},
+    {"[10]", {"reshaped", SCORES "y = logsumexp(reshape(s, [10, 9]))"}, 10, 0},
+    {"[2, 5]",
+     {"spelled out", SCORES "m = max(s, axis=2); "
+                            "y = log(sum(exp(s - unsqueeze(m, 2)), axis=2)) + m"},
+     10,
+     0},
+    {"[2, 5]", {"without a maximum", SCORES "y = log(sum(exp(s), axis=2))"}, 10, 0},
+    {"[2, 9]", {"along another axis", SCORES "y = logsumexp(s, axis=1)"}, 18, 0},
+    {"[5, 9]", {"along the first axis", SCORES "y = logsumexp(s, axis=0)"}, 45, 0},
+    {"[2, 5]", {"masked", SCORES "y = logsumexp(where(b < 1.0, s, -inf))"}, 10, 0},
+    {"[2, 5]",
+     {"masked by adding -inf", SCORES "y = logsumexp(s + where(b < 1.0, 0.0, -inf))"},
+     10,
+     0},
+    {"[2, 5]", {"bf16 scores", SCORES "y = cast(logsumexp(cast(s, bf16)), f32)"}, 10, 0},
+    {"[2, 5, 9]", {"less the logarithm", SCORES "y = log_softmax(s)"}, 90, 0},
+    {"[2, 5, 9]",
+     {"less the logarithm along another axis", SCORES "y = log_softmax(s, axis=1)"},
+     90,
+     0},
+    {"[2, 5]", {"a loss", SCORES "y = -sum(where(b > 1.0, log_softmax(s), 0.0), axis=2)"}, 10, 1},
+};
+
+static const char *source_of_log(Arena *arena, const Logarithm *log, bool is_online) {
+    return str_format(
+        arena,
+        "graph g(q: f32[2, 5, 4], k: f32[2, 9, 4], b: f32[5, 9]) -> (y: f32%s) {\n%s  "
+        "t = transpose(k, perm=[0, 2, 1])\n  %s\n%s}\n",
+        log->type, is_online ? "  online {\n" : "", log->spelling.body, is_online ? "  }\n" : "");
+}
+
+Test(online_block, logarithms_are_one_op, .timeout = 60) {
+    for (size_t i = 0; i < sizeof logarithms / sizeof *logarithms; i++) {
+        Arena *arena = arena_new(NULL);
+        const Logarithm *log = &logarithms[i];
+        const char *name = log->spelling.name;
+        Compiled online = compiled_new(source_of_log(arena, log, true), TARGET_CPU);
+        Compiled as_written = compiled_new(source_of_log(arena, log, false), TARGET_CPU);
+        uint32_t n_online = 0, n_left = 0;
+        count_ops(online.module->graphs.data[0], &n_online, &n_left);
+        cr_expect(n_online == 1 && n_left == log->n_left, "%s: %u ops, %u are left", name, n_online,
+                  n_left);
+        const double *want = evaluate(arena, as_written.module->graphs.data[0]);
+        const double *got = evaluate(arena, online.module->graphs.data[0]);
+        double most = strstr(name, "bf16") ? 0.03 : 1e-5;
+        for (int k = 0; k < log->n_elems; k++)
+            cr_expect(got[k] == want[k] || fabs(got[k] - want[k]) <= most,
+                      "%s, element %d: %g, not %g", name, k, got[k], want[k]);
+        compile_free(&online), compile_free(&as_written);
+        arena_free(arena);
+    }
+}
+
+/* A softmax with its product and the logarithm of its sum are two ops with the same scores and
+ * values, whichever comes first. */
+Test(online_block, logarithms_are_of_the_products_scores) {
+    static const char *const bodies[] = {
+        "y = softmax(s) @ v; l = logsumexp(s)", "l = logsumexp(s); y = softmax(s) @ v",
+        "m = max(s, axis=2, keep=true); e = exp(s - m); u = sum(e, axis=2, keep=true); "
+        "l = reshape(m + log(u), [2, 5]); y = (e @ v) / u",
+        "y = dropout(softmax(s), 0.1, key) @ v; l = logsumexp(s)",
+        "x = transpose(s, perm=[0, 2, 1]); p = softmax(x, axis=1); l = logsumexp(x, axis=1); "
+        "y = transpose(transpose(v, perm=[0, 2, 1]) @ p, perm=[0, 2, 1])"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled p = compiled_new(
+            str_format(arena,
+                       "graph g(q: f32[2, 5, 4], k: f32[2, 9, 4], v: f32[2, 9, 3], key: u32[2]) -> "
+                       "(y: f32[2, "
+                       "5, 3], l: f32[2, 5]) {\n online {\n s = q @ transpose(k, perm=[0, 2, 1])\n "
+                       "%s\n}\n}\n",
+                       bodies[i]),
+            TARGET_CPU);
+        const Graph *graph = p.module->graphs.data[0];
+        const Node *ops[3] = {NULL, NULL, NULL};
+        uint32_t n = 0;
+        for (NodeId id = 0; id < graph->nodes.n; id++)
+            if (graph_is_online(graph, id) && n < 3) ops[n++] = graph_node(graph, id);
+        cr_assert_eq(n, 2u, "%s: %u ops", bodies[i], n);
+        cr_expect(ops[0]->args[0] == ops[1]->args[0] && ops[0]->args[1] == ops[1]->args[1], "%s",
+                  bodies[i]);
+        compile_free(&p);
+        arena_free(arena);
+    }
+}
+
 /* A block says what is done inside it alone. */
 Test(online_block, what_is_outside_stays) {
     Compiled p =

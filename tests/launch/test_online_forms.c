@@ -89,6 +89,15 @@ static const Form forms[] = {
     {"dropout", SCORES "y = cast(dropout(softmax(where(j <= i, s, -inf)), 0.1, key), bf16) @ v"},
     {"one block in another", "online { y = attention(q, k, v) }"},
     {"by name", "y = attention(q, k, v, b, is_causal=true)"},
+    {"the logarithm too", SCORES "y = cast(softmax(s), bf16) @ v; l = logsumexp(s)"},
+    {"the logarithm first", SCORES "x = where(j <= i, s, -inf); l = logsumexp(x) * 2; "
+                                   "y = cast(softmax(x), bf16) @ v"},
+    {"the logarithm spelled out",
+     SCORES "m = max(s, axis=3, keep=true); e = exp(s - m); "
+            "u = sum(e, axis=3, keep=true); y = cast(e / u, bf16) @ v; "
+            "l = reshape(m + log(u), [2, 8, 1024])"},
+    {"the logarithm by name", "y, l = attention_lse(q, few, fewv, b, is_causal=true, "
+                              "enable_gqa=true)"},
 };
 
 /* On sm_80 the price of two kernels is better. */
@@ -108,10 +117,10 @@ static const char *source_of(Arena *arena, const Form *form) {
         "few: bf16[2, 2, 1024, 64], fewv: bf16[2, 2, 1024, 64], one: bf16[2, 1, 1024, 64], "
         "onev: bf16[2, 1, 1024, 64], stored: bf16[2, 8, 64, 1024], b: f32[1024, 1024], "
         "c: bf16[1024, 1024], f: f32[8, 1024, 1024], len: i32[2], key: u32[2]) -> "
-        "(y: bf16[2, 8, 1024, 64]) {\n"
+        "(y: bf16[2, 8, 1024, 64]%s) {\n"
         "  t = transpose(k, perm=[0, 1, 3, 2])\n  i = iota([1024, 1024], axis=0)\n"
         "  j = iota([1024, 1024], axis=1)\n  online {\n  %s\n  }\n}\n",
-        form->body);
+        strstr(form->name, "the logarithm") ? ", l: f32[2, 8, 1024]" : "", form->body);
 }
 
 /* All that a score goes through is in the program of the matmul, where masks are looked for. */

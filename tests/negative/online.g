@@ -15,5 +15,7 @@ graph g(x: f32[N, 4], h: f16[N, 4], v: f16[4, 8], i: i32[4, 8], w: f32[8, 8], r:
   f = softmax_matmul(x, v, w)
   # error@+1 dtype-mismatch: the factor of `softmax_matmul` is f32 like the scores, not f16
   g = softmax_matmul(x, v, h)
+  # error@+1 bad-argument: `softmax_lse` takes no `factor` (help: Factors of weights are not in their sum.
+  j = softmax_lse(x, v, x)
   y = x
 }

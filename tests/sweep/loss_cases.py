@@ -131,6 +131,24 @@ def class_loss(d, name):
     return floats_case(call(name, *words, **given), inputs, [(dtype, wanted)], x.size, size)
 
 
+@case("linear_cross_entropy")
+def linear_class_loss(d):
+    dtype, c, k, index = d.of(FLOATS), d.int(1, 40), d.of([1, 8, 33]), d.of(["i32", "i64"])
+    rows = d.of([(d.int(1, 17),), (d.int(1, 3), d.int(1, 9))])
+    x, w, t = d.floats(dtype, rows + (k,)), d.floats(dtype, (c, k)), d.integers(index, rows, 0, c - 1)
+    t = np.where(d.rng.random(rows) < d.of([0.0, 0.3]), -100, t)
+    given, inputs = reduction(d), {"x": (dtype, x), "w": (dtype, w), "t": (index, t)}
+    words, scores = ["x", "w", "t"], wide(x)[0] @ wide(w)[0].T
+    if d.flag(0.4):
+        b = d.floats(dtype, (c,))
+        inputs["b"], scores = (dtype, b), scores + wide(b)[0]
+        words.append("b")
+    wanted = F.cross_entropy(scores.reshape(-1, c), torch.from_numpy(t).reshape(-1).long(), **given)
+    wanted = wanted.reshape(rows if given.get("reduction") == "none" else ()).numpy()
+    return floats_case(call("linear_cross_entropy", *words, **given), inputs, [(dtype, wanted)], w.size,
+                       32.0 * max(1, t.size) * k)
+
+
 @case("cosine_similarity", "cosine_embedding_loss", "triplet_margin_loss")
 def angle(d, name):
     dtype, n, c = d.of(FLOATS), d.int(1, 17), d.int(1, 33)

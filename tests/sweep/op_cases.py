@@ -683,3 +683,14 @@ def softmax_matmul(d, name):
     bound = 16 * DTYPES[dtype].eps * float(np.abs(v).max())
     inputs = {"x": (compute(dtype), x), "v": (dtype, v)}
     return Case(call(name, *inputs, **({} if out == dtype else {"out": out})), inputs, [(out, wanted)], absolute=bound)
+
+
+@case("softmax_lse")
+def softmax_lse(d):
+    dtype, stack = d.of(FLOATS), d.of([(), (3,), (2, 2)])
+    m, n, k = d.of([1, 2, 5, 17, 33]), d.of([1, 2, 8, 17, 33]), d.of([1, 2, 16, 100, 129, 300])
+    x, v = d.floats(compute(dtype), stack + (m, k), d.of([1, 4])), d.floats(dtype, stack + (k, n))
+    top = x.max(-1, keepdims=True)
+    wanted = np.broadcast_to(top + np.log(np.exp(x - top).sum(-1, keepdims=True)), stack + (m, n))
+    bound = 16 * (2.0 ** -16 if dtype in ("f16", "bf16") else DTYPES[dtype].eps) * (1 + float(np.abs(wanted).max()))
+    return Case("softmax_lse(x, v)", {"x": (compute(dtype), x), "v": (dtype, v)}, [(compute(dtype), wanted)], absolute=bound)

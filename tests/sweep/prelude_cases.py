@@ -3,6 +3,8 @@
 CASES is like that of op_cases.py. PARTS are defs and ops that only other functions of the prelude call; the cases of
 these cover them.
 """
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -20,7 +22,8 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
          "conv_transpose_phases", "conv_transpose_plan", "conv_transpose_delay", "conv_transpose_delays", "common_divisor",
          "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",
-         "attention_mask_has_heads", "attention_group_rows", "attention_group_heads", "loop_carry", "loop_result",
+         "attention_mask_has_heads", "attention_group_rows", "attention_group_heads", "attention_group_mask",
+         "attention_group_queries", "loop_carry", "loop_result",
          "input", "param", "class_axis", "along_classes", "picked_classes", "mean_of_rows", "soft_cross_entropy",
          "smooth_cross_entropy", "as_index", "batched", "unbatched", "biased",
          "pool_high", "pool_windows", "max_pool_indices", "max_pool_result", "pool_counted", "lp_pool", "cubic_near",
@@ -538,8 +541,8 @@ def softmax(d, name):
     return made
 
 
-@case("attention")
-def attention(d):
+@case("attention", "attention_lse")
+def attention(d, name):
     dtype, heads, groups = d.of(FLOATS), d.of([1, 2, 4]), d.int(1, 2)
     m, n, c = d.of([1, 2, 7, 17]), d.of([1, 3, 16, 129, 140]), d.of([1, 4, 8])
     front = (d.int(1, 2), heads) if heads * groups > 1 or d.flag() else ()
@@ -559,8 +562,18 @@ def attention(d):
         given["enable_gqa"] = True
     of_mask = torch.from_numpy(inputs["mask"][1]) if mask else None
     wanted = F.scaled_dot_product_attention(*wide(q, k, v), attn_mask=of_mask, **given).numpy()
-    text = call("attention", "q", "k", "v", *(["mask"] if mask else []), **given)
-    return Case(text, inputs, [(dtype, wanted)], absolute=32 * DTYPES[dtype].eps * float(np.abs(v).max()))
+    text = call(name, "q", "k", "v", *(["mask"] if mask else []), **given)
+    bound, outputs = 32 * DTYPES[dtype].eps * float(np.abs(v).max()), [(dtype, wanted)]
+    if name == "attention_lse":
+        of_q, of_k = wide(q, np.repeat(k, groups, -3) if groups > 1 else k)
+        scores = of_q @ of_k.transpose(-1, -2) * given.get("scale", 8 ** -0.5)
+        if mask:
+            scores = scores.masked_fill(~of_mask, -math.inf) if mask == "bool" else scores + of_mask
+        if "is_causal" in given:
+            scores = scores.masked_fill(torch.ones(m, n).tril() == 0, -math.inf)
+        outputs.append((compute(dtype), scores.logsumexp(-1).numpy()))
+        bound = max(bound, 32 * DTYPES[dtype].eps * (1 + float(scores[scores.isfinite()].abs().max())))
+    return Case(text, inputs, outputs, absolute=bound)
 
 
 @case("hardtanh")

@@ -446,6 +446,7 @@ static void take_block(const Online *o) {
     const Codegen *k = o->lower->k;
     Val none = lower_index_const(o->lower, 0);
     Val is_any = o->scores ? weigh_panels(o) : weigh_rows(o, none, o->n_rows, k_int(k->i1, 0));
+    if (o->reduce->log) return; /* the sums are not read */
     If any = if_begin(k, is_any);
     multiply_block(o);
     if_end(k, &any);
@@ -471,6 +472,7 @@ typedef struct Finish {
     const Online *o;
     Point point;
     Val row, total;
+    Val greatest; /* NULL: the result does not have it */
 } Finish;
 
 static void finish_step(void *user, Val column, Val mask) {
@@ -483,7 +485,7 @@ static void finish_step(void *user, Val column, Val mask) {
     point.mask = mask;
     point.axis[o->column_axis] = k_add(k, o->column_begin, column);
     Val sum = load_at(o, &o->sums, sum_place(o, f->row, column), o->lanes);
-    point.results[0] = online_result(o->lower, sum, k_splat(k, f->total, o->lanes));
+    point.results[0] = online_result(o->lower, sum, f->greatest, f->total);
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
@@ -494,6 +496,7 @@ static void finish_rows(const Online *o) {
     Loop rows = loop_over(k, o->n_rows, 1);
     Finish f = {.o = o, .point = point_inside(&o->point), .row = rows.index};
     f.point.axis[o->row_axis] = k_add(k, o->row_begin, rows.index);
+    if (o->reduce->log) f.greatest = load_at(o, &o->maxima, rows.index, 1);
     f.total = load_at(o, &o->totals, rows.index, 1);
     cpu_each_step(lower, lower_index_const(lower, 0), o->n_columns, o->lanes,
                   cpu_is_multiple(lower, extent, o->lanes), finish_step, &f);

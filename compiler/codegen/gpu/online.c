@@ -111,7 +111,7 @@ static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
         total = combine(o, PRIM_ADD, total, counted(o, row, keys[j], weight));
         Val place = weight_place(o, row, k_offset(k, o->lane, (int64_t)j * WARP_THREADS));
         weight = multiplied(o, row, keys[j], weight);
-        k_store(k, online_rounded(lower, scores[j], weight), place);
+        if (!o->reduce->log) k_store(k, online_rounded(lower, scores[j], weight), place);
     }
     o->scales[row] = k_select(k, is_visible, scale, number(o, 1));
     o->are_visible[row] = is_visible;
@@ -223,9 +223,11 @@ static void take_blocks(Online *o, Sums *sums) {
     loop_carry(k, &blocks, sums->totals, o->n_rows);
     loop_carry(k, &blocks, sums->sums, o->n_rows * o->n_columns);
     for (uint32_t r = 0; r < o->n_rows; r++) weigh_row(o, r, blocks.index, sums);
-    gpu_warp_barrier(k);
-    add_products(o, blocks.index, sums);
-    gpu_warp_barrier(k);
+    if (!o->reduce->log) {
+        gpu_warp_barrier(k);
+        add_products(o, blocks.index, sums);
+        gpu_warp_barrier(k);
+    }
     loop_end(k, &blocks);
 }
 
@@ -239,13 +241,14 @@ static void store_results(Online *o, const Sums *sums) {
         If exists = if_begin(k, k_and(k, is_inside, o->exist[r]));
         Point point = point_inside(&o->rows[r]);
         point.axis[o->column_axis] = o->columns[j];
-        point.results[0] = online_result(lower, sums->sums[i], sums->totals[r]);
+        point.results[0] = online_result(lower, sums->sums[i], sums->maxima[r], sums->totals[r]);
         point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
         if_end(k, &exists);
     }
-    for (uint32_t r = 0; r < o->n_rows && kernel->segment_axis != NO_AXIS; r++) {
+    for (uint32_t r = 0; r < o->n_rows && online_stores_rows(kernel); r++) {
         If exists = if_begin(k, k_and(k, k_eqi(k, o->columns[0], 0), o->exist[r]));
-        online_store_row(&o->rows[r], sums->maxima[r], sums->totals[r]);
+        Point row = point_inside(&o->rows[r]);
+        online_store_row(&row, sums->maxima[r], sums->totals[r]);
         if_end(k, &exists);
     }
 }

@@ -89,17 +89,39 @@ OnlineKeys online_keys(const Point *point) {
     return (OnlineKeys){begin, k_umin(k, k_add(k, begin, part), n)};
 }
 
-Val online_result(const Lower *lower, Val sum, Val total) {
+Val online_log(const Lower *lower, uint32_t slot, Val greatest, Val total) {
+    const Codegen *k = lower->k;
+    const Reduce *reduce = &lower->kernel->reduces.data[slot];
+    return k_fadd(k, greatest, math_prim(k, reduce->log, reduce->acc, total, NULL, NULL));
+}
+
+Val online_result(const Lower *lower, Val sum, Val greatest, Val total) {
     const Reduce *reduce = reduce_of(lower);
+    uint32_t lanes = k_lanes(sum);
     if (lower->kernel->segment_axis != NO_AXIS) return sum;
-    return convert_value(lower->k, math_div(lower->k, sum, total), reduce->acc, reduce->result);
+    Val log = reduce->log ? online_log(lower, 0, greatest, total) : NULL;
+    Val result = log ? k_splat(lower->k, log, lanes)
+                     : math_div(lower->k, sum, k_splat(lower->k, total, lanes));
+    return convert_value(lower->k, result, reduce->acc, reduce->result);
+}
+
+bool online_stores_rows(const Kernel *kernel) {
+    return kernel->stages.data[0].stores.n > 0;
 }
 
 void online_store_row(Point *point, Val greatest, Val total) {
-    const Kernel *kernel = point->lower->kernel;
+    const Lower *lower = point->lower;
+    const Kernel *kernel = lower->kernel;
     const Stage *stage = &kernel->stages.data[0];
-    if (kernel->segment_axis == NO_AXIS) return;
-    point->results[1] = greatest;
-    point->results[2] = total;
+    if (!online_stores_rows(kernel)) return;
+    point->axis[gemm_axis_n(kernel)] = lower_index_const(lower, 0);
+    if (kernel->segment_axis != NO_AXIS) {
+        point->results[1] = greatest;
+        point->results[2] = total;
+    } else {
+        const Reduce *log = &kernel->reduces.data[1];
+        point->results[1] =
+            convert_value(lower->k, online_log(lower, 1, greatest, total), log->acc, log->result);
+    }
     point_store_all(point, stage->stores.data, stage->stores.n);
 }

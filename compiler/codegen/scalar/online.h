@@ -31,9 +31,15 @@ typedef struct OnlineKeys {
 } OnlineKeys;
 OnlineKeys online_keys(const Point *point);
 
-/* The element of a row's result: its sum over its total; of a part its sum. Both may be vectors. */
-Val online_result(const Lower *lower, Val sum, Val total);
-/* Of a part, stores the greatest score and the sum of weights of the row at the point. */
+/* The element of a row's result: its sum over its total, or the logarithm of the total times the
+ * power of the greatest score; of a part its sum. `sum` may be a vector, and so is the element. */
+Val online_result(const Lower *lower, Val sum, Val greatest, Val total);
+/* Whether rows have something to store beside their sums. */
+bool online_stores_rows(const Kernel *kernel);
+/* Stores it for the row at the point, in the first column: of a part the greatest score and the sum
+ * of weights, else the logarithm. */
 void online_store_row(Point *point, Val greatest, Val total);
+/* greatest + log(total) of reduction `slot`, before it is rounded to the result's dtype. */
+Val online_log(const Lower *lower, uint32_t slot, Val greatest, Val total);
 
 #endif

@@ -134,6 +134,7 @@ static bool compose_online(Inliner *c, Kernel *kernel, NodeId id) {
         (Reduce){.node = id,
                  .combine = PRIM_ADD,
                  .power = op_info(node->op)->power,
+                 .log = op_info(node->op)->log,
                  .acc = acc,
                  .lhs = scalar_cvt(c->scalars, scores, acc),
                  .rhs = scalar_cvt(c->scalars, values, graph_node(c->graph, node->args[1])->dtype),
@@ -347,6 +348,34 @@ static bool compose_update(Inliner *c, StoreTarget target, Store *store) {
     return true;
 }
 
+/* Whether the store leaves out all columns but the first of a matrix. */
+static bool has_one_column(const Inliner *c, const Store *store) {
+    uint32_t n = c->group->domain.rank - 2;
+    DimId zero = dim_const(c->dims, 0), one = dim_const(c->dims, 1);
+    if (!store->guard) return c->group->domain.dims[n] == one;
+    Guard guard = guard_get(c->scalars, store->guard);
+    return guard.index == c->coords[n] && guard.lo == zero && guard.hi == one && !guard.next;
+}
+
+/* Where a group of softmaxes has two reductions, the second one has a result for each row. A target
+ * is made of one of them; of the second one a kernel stores one element for each row. */
+static bool settle_rows(Inliner *c, NodeId target, Store *store, bool *is_row) {
+    const Group *group = c->group;
+    if (group->reduces.n < 2 || !graph_is_online(c->graph, group->reduces.data[0])) return true;
+    const bool *is_reached = scalar_reached(c->memory, c->scalars, store->value);
+    bool reads[2] = {false, false};
+    for (ScalarId id = 1; id <= store->value; id++) {
+        const Scalar *s = scalar_get(c->scalars, id);
+        if (is_reached[id] && s->kind == SCALAR_STAGE) reads[s->slot] = true;
+    }
+    if (!reads[1]) return true;
+    if (reads[0] || !has_one_column(c, store))
+        return inline_fail(c, REASON_OTHER_DOMAIN, target) != SCALAR_NONE;
+    store->guard = GUARD_NONE;
+    *is_row = false;
+    return true;
+}
+
 static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *is_row) {
     StorePath path;
     if (graph_is_update(c->graph, target.node)) return compose_update(c, target, store);
@@ -378,7 +407,7 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]
                                                      : c->input->buffer_of_output[target.output];
     store->address = inline_address(c, store->buffer, &graph_node(c->graph, held)->shape, at.at);
-    return true;
+    return settle_rows(c, target.node, store, is_row);
 }
 
 static void collect_nodes(Inliner *c, Kernel *kernel) {

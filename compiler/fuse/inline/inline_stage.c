@@ -70,9 +70,10 @@ void inline_arrange_stages(Arena *arena, Kernel *kernel, const uint32_t *stage, 
         vec_push(arena, &own->reduces, slot);
     }
     for (uint32_t i = 0; i < n_stores; i++) {
+        uint32_t own = form_info(kernel->form)->weighs ? 0 : stage[stores[i].value];
         if (is_row[i])
             vec_push(arena, &kernel->row_stores, stores[i]);
         else
-            vec_push(arena, &stage_at(arena, kernel, stage[stores[i].value])->stores, stores[i]);
+            vec_push(arena, &stage_at(arena, kernel, own)->stores, stores[i]);
     }
 }

@@ -38,6 +38,12 @@ static bool check_rank(Builder *b, OpId op, NodeId node, uint32_t arg) {
 /* The factors of weights are as the scores. */
 static bool check_factor(Builder *b, OpId op, NodeId x, NodeId factor) {
     if (factor == NODE_NONE) return true;
+    if (op_info(op)->log) {
+        build_fail(b, DIAG_BAD_ARGUMENT, (BuildPlace){.arg = 3}, "`%s` takes no `factor`",
+                   op_info(op)->name)
+            ->help = "Factors of weights are not in their sum.";
+        return false;
+    }
     const Node *scores = graph_node(b->graph, x), *of = graph_node(b->graph, factor);
     if (scores->dtype != of->dtype) {
         build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 3},
@@ -53,9 +59,9 @@ static bool check_factor(Builder *b, OpId op, NodeId x, NodeId factor) {
 NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor, const Dtype *out) {
     if (x == NODE_NONE || v == NODE_NONE) return NODE_NONE;
     Node node = {.op = op, .n_args = factor == NODE_NONE ? 2 : 3, .args = (NodeId[]){x, v, factor}};
-    Dtype dtype = graph_node(b->graph, v)->dtype;
+    Dtype dtype = graph_node(b->graph, v)->dtype, own = online_dtype(op, dtype);
     if (!build_check_dtype(b, op, dtype) || !check_scores(b, op, x, dtype) ||
-        !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out, &node.dtype) ||
+        !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out ? out : &own, &node.dtype) ||
         !check_rank(b, op, x, 1) || !check_rank(b, op, v, 2) || !check_factor(b, op, x, factor))
         return NODE_NONE;
     const Shape scores = *build_shape_of(b, x), values = *build_shape_of(b, v);

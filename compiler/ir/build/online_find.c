@@ -548,6 +548,87 @@ bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, Onlin
     return false;
 }
 
+/* Logarithms. */
+
+/* If the value is the logarithm of a sum of exponentials along one axis, sets the sum and what the
+ * exponentials are of. */
+static bool read_log(Finder *f, Place place, OnlineLog *found, Place *exponent) {
+    place = before_moves(f, place);
+    if (node_of(f, &place)->op != OP_LOG || !belongs(f, place.node)) return false;
+    Place sum = before_moves(f, arg_place(f, &place, 0)), arg;
+    const Node *node = node_of(f, &sum);
+    uint32_t axis = 0;
+    if (op_info(node->op)->cls != CLASS_REDUCE || !node->attrs.axes) return false;
+    while (!(node->attrs.axes >> axis & 1)) axis++;
+    const Shape *shape = &graph_node(f->graph, node->args[0])->shape;
+    f->n_keys = shape->dims[axis];
+    f->key_axis = index_new_axis(f->tab, f->n_keys);
+    if (!reduces_keys(f, sum, PRIM_ADD, &arg)) return false;
+    while (is_float_cast(f->graph, node_of(f, &arg))) arg = arg_place(f, &arg, 0);
+    if (node_of(f, &arg)->op != OP_EXP || !belongs(f, arg.node) || !belongs(f, sum.node))
+        return false;
+    found->axis = axis;
+    *exponent = arg_place(f, &arg, 0);
+    return shape_equal(&node_of(f, exponent)->shape, shape);
+}
+
+/* If the exponent is scores less their maximum, sets the scores and the maximum. */
+static bool read_shift(const Finder *f, Place exponent, Place *scores, Place *shift) {
+    uint32_t k = 0;
+    bool is_shift = shifts(f, &exponent, k, shift) || shifts(f, &exponent, ++k, shift);
+    if (!is_shift) return false;
+    *scores = arg_place(f, &exponent, k);
+    return is_maximum(f, *shift, *scores) &&
+           shape_equal(&node_of(f, scores)->shape, &node_of(f, &exponent)->shape);
+}
+
+/* Whether the two have the same rows in the same order: equal indices but for axes of one element
+ * and axis `skipped` of either. UINT32_MAX: none. */
+static bool has_rows_of(const Finder *f, const Place *a, uint32_t skipped_of_a, const Place *b,
+                        uint32_t skipped_of_b) {
+    const Shape *one = &node_of(f, a)->shape, *other = &node_of(f, b)->shape;
+    uint32_t i = 0, k = 0;
+    for (;;) {
+        while (i < one->rank && (i == skipped_of_a || is_one(f, one->dims[i]))) i++;
+        while (k < other->rank && (k == skipped_of_b || is_one(f, other->dims[k]))) k++;
+        if (i == one->rank || k == other->rank) return i == one->rank && k == other->rank;
+        if (a->at[i++] != b->at[k++]) return false;
+    }
+}
+
+/* Whether the logarithm that is argument `k` makes one of an OnlineLog of the op at `of`. */
+static bool is_log(Finder *f, Place of, uint32_t k, OnlineLog *found) {
+    Place exponent, scores, shift;
+    OpId op = node_of(f, &of)->op;
+    if (!read_log(f, op == OP_LOG ? of : arg_place(f, &of, k), found, &exponent)) return false;
+    bool has_shift = read_shift(f, exponent, &scores, &shift);
+    found->scores = has_shift ? scores.node : exponent.node;
+    found->is_taken = op == OP_SUB;
+    if (has_shift == (op == OP_LOG)) return false;
+    if (op == OP_LOG) return has_rows_of(f, &of, UINT32_MAX, &exponent, found->axis);
+    Place other = arg_place(f, &of, 1 - k);
+    if (op == OP_ADD)
+        return is_maximum(f, other, scores) &&
+               has_rows_of(f, &of, UINT32_MAX, &exponent, found->axis);
+    return other.node == exponent.node &&
+           has_rows_of(f, &other, found->axis, &exponent, found->axis) &&
+           shape_equal(&node_of(f, &of)->shape, &node_of(f, &exponent)->shape);
+}
+
+bool online_find_log(const Builder *b, NodeId id, OnlineLog *found) {
+    OpId op = graph_node(b->graph, id)->op;
+    bool may[2] = {op == OP_LOG || op == OP_ADD, op == OP_ADD || op == OP_SUB};
+    for (uint32_t k = 0; k < 2; k++) {
+        OnlineFound none;
+        Place of;
+        if (!may[k]) continue;
+        Finder f = finder_new(b, id, &none, &of);
+        none.matmul = id;
+        if (is_log(&f, of, k, found)) return true;
+    }
+    return false;
+}
+
 NodeId online_summed_powers(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     const OpInfo *info = op_info(node->op);

@@ -49,6 +49,16 @@ bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found, On
 /* Whether `id` divides a matmul's result, to which views and casts may lead, by the sum of the
  * weights that the matmul multiplies. */
 bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, OnlineReason *reason);
+/* The logarithm of a sum of exponentials in an `online` block. */
+typedef struct OnlineLog {
+    NodeId scores; /* the exponents, before a maximum is taken off */
+    uint32_t axis; /* of the scores, along which the sum goes */
+    bool
+        is_taken; /* the scores less the logarithm; else the rows of `id` are those of the scores */
+} OnlineLog;
+/* Whether `id` is log(sum(e^x)), or m + log(sum(e^(x - m))), or x - m - log(sum(e^(x - m))), which
+ * is x less the logarithm. m is the maximum of x. */
+bool online_find_log(const Builder *b, NodeId id, OnlineLog *found);
 /* The matmul whose result `id` divides or scales, to which views and casts lead; or NODE_NONE. */
 NodeId online_quotient_of(const Graph *graph, NodeId id, uint32_t *arg);
 /* The exponentials that the node sums; NODE_NONE: it does not. */

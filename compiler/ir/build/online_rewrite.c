@@ -13,6 +13,7 @@ typedef enum {
     NODE_COPIED,
     NODE_ONLINE,  /* a matmul: the op takes its place */
     NODE_DIVIDED, /* the op's result is divided already: the dividend takes its place */
+    NODE_LOG,     /* a logarithm of a sum of exponentials */
 } Change;
 
 enum {
@@ -30,6 +31,7 @@ typedef struct Rewriter {
     uint32_t *n_users;
     Change *change;
     OnlineFound *found;    /* per node that is NODE_ONLINE, or has a reason */
+    OnlineLog *logs;       /* per node that is NODE_LOG */
     OnlineReason *reasons; /* per node: why it did not become NODE_ONLINE */
     uint32_t *arg;         /* per node that is NODE_DIVIDED: its dividend */
     NodeFlags scored;      /* SCORED */
@@ -117,8 +119,8 @@ static void report_empty(const Rewriter *r, uint32_t block) {
         str_format(b->arena,
                    "the `online` block has a `%s`, but no softmax whose axis a product contracts",
                    op_info(r->nodes[reduction].op)->name),
-        "A product of powers of scores is all that is rescaled; other reductions, such as "
-        "logarithms of sums and quotients by a greatest value, belong outside the block.");
+        "Products of powers of scores and logarithms of sums of powers are all that is rescaled; "
+        "other reductions, such as quotients by a greatest value, belong outside the block.");
 }
 
 /* Reports what cannot become an op, and blocks that have nothing that can. */
@@ -144,6 +146,8 @@ static bool reads(const Rewriter *r, NodeId id, uint32_t k) {
         return k != r->found[id].side;
     case NODE_DIVIDED:
         return k == r->arg[id];
+    case NODE_LOG:
+        return false;
     }
     return false;
 }
@@ -158,6 +162,7 @@ static NodeFlags find_needed(const Rewriter *r) {
         for (uint32_t k = 0; k < r->nodes[id].n_args; k++)
             if (reads(r, id, k)) node_add(needed, r->nodes[id].args[k], NEEDED);
         if (r->change[id] == NODE_ONLINE) node_add(needed, r->found[id].scores, NEEDED);
+        if (r->change[id] == NODE_LOG) node_add(needed, r->logs[id].scores, NEEDED);
     }
     return needed;
 }
@@ -169,7 +174,7 @@ static void leave_read(Rewriter *r) {
     for (NodeId id = 0; id < r->n; id++) {
         NodeId matmul =
             r->change[id] == NODE_DIVIDED ? online_quotient_of(r->b->graph, id, &arg) : id;
-        if (r->change[id] == NODE_COPIED) continue;
+        if (r->change[id] == NODE_COPIED || r->change[id] == NODE_LOG) continue;
         if (!r->online[matmul] && node_has(needed, r->found[matmul].power, NEEDED)) {
             r->change[id] = NODE_COPIED;
             r->reasons[matmul].message = "something else reads its softmax too";
@@ -182,6 +187,7 @@ static void find_scored(Rewriter *r) {
     for (NodeId id = r->n; id-- > 0;) {
         OpClass cls = op_info(r->nodes[id].op)->cls;
         if (r->change[id] == NODE_ONLINE) node_add(r->scored, r->found[id].scores, SCORED);
+        if (r->change[id] == NODE_LOG) node_add(r->scored, r->logs[id].scores, SCORED);
         if (!node_has(r->scored, id, SCORED) ||
             (cls != CLASS_ELTWISE && cls != CLASS_CAST && cls != CLASS_VIEW))
             continue;
@@ -196,7 +202,9 @@ static void find_all(Rewriter *r) {
     const Graph *graph = r->b->graph;
     for (NodeId id = 0; id < r->n; id++) {
         if (!r->online[id] && !r->b->rewrites) continue;
-        if (!graph_is_matmul(graph, id))
+        if (r->online[id] && online_find_log(r->b, id, &r->logs[id]))
+            r->change[id] = NODE_LOG;
+        else if (!graph_is_matmul(graph, id))
             find_quotient(r, id);
         else if (online_find_product(r->b, id, &r->found[id], &r->reasons[id]))
             r->change[id] = NODE_ONLINE;
@@ -247,23 +255,32 @@ static NodeId swap_last(Builder *b, NodeId id) {
     return build_transpose(b, id, rank, perm);
 }
 
-/* Weights on the right: the transposed product of transposed values. */
+/* The operands of the op that takes the matmul's place. Weights on the right: it is the transposed
+ * product of transposed values. */
+static bool make_operands(Rewriter *r, NodeId id, NodeId *scores, NodeId *values) {
+    Builder *b = r->b;
+    const OnlineFound *found = &r->found[id];
+    const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
+    *values = r->moved[r->nodes[id].args[1 - found->side]];
+    *scores = replay(r, &found->exponent, r->moved[found->scores]);
+    *scores = online_hide(&nodes, found, *scores);
+    if (*scores == NODE_NONE) return false;
+    const Operand operand = operand_tensor(*scores);
+    *scores = build_cast(b, &operand, dtype_compute(graph_node(b->graph, *values)->dtype));
+    if (found->side) *scores = swap_last(b, *scores), *values = swap_last(b, *values);
+    return *scores != NODE_NONE && *values != NODE_NONE;
+}
+
 static NodeId make_online(Rewriter *r, NodeId id) {
     Builder *b = r->b;
     const OnlineFound *found = &r->found[id];
     const Node *matmul = &r->nodes[id];
     const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
-    NodeId values = r->moved[matmul->args[1 - found->side]], factor;
+    NodeId scores, values, factor;
+    if (!make_operands(r, id, &scores, &values) || !online_make_factor(&nodes, found, &factor))
+        return NODE_NONE;
     Dtype compute = dtype_compute(graph_node(b->graph, values)->dtype);
-    NodeId scores = replay(r, &found->exponent, r->moved[found->scores]);
-    scores = online_hide(&nodes, found, scores);
-    if (scores == NODE_NONE || !online_make_factor(&nodes, found, &factor)) return NODE_NONE;
-    const Operand operand = operand_tensor(scores);
-    scores = build_cast(b, &operand, compute);
-    if (found->side) {
-        scores = swap_last(b, scores), values = swap_last(b, values);
-        if (factor != NODE_NONE) factor = swap_last(b, factor);
-    }
+    if (found->side && factor != NODE_NONE) factor = swap_last(b, factor);
     bool has_rows = online_has_rows(found);
     NodeId result =
         online_make_op(b, found->op, scores, values, factor, has_rows ? compute : matmul->dtype);
@@ -273,6 +290,118 @@ static NodeId make_online(Rewriter *r, NodeId id) {
     if (result == NODE_NONE) return result;
     const Operand wide = operand_tensor(result);
     return build_cast(b, &wide, matmul->dtype);
+}
+
+/* Logarithms. */
+
+/* Whether the value is made before node `id`, or by moves of such a value. */
+static bool may_be_early(const Rewriter *r, NodeId value, NodeId id) {
+    while (value >= id) {
+        const Node *node = &r->nodes[value];
+        if ((op_info(node->op)->cls != CLASS_VIEW && node->op != OP_CAST) || node->n_args != 1)
+            return false;
+        value = node->args[0];
+    }
+    return true;
+}
+
+/* Makes it; it is made again in its own place, and the two are joined. */
+static bool make_early(Rewriter *r, NodeId value, NodeId id) {
+    if (value < id) return true;
+    if (!make_early(r, r->nodes[value].args[0], id)) return false;
+    r->moved[value] = copy(r, value, 0, NODE_NONE);
+    return r->moved[value] != NODE_NONE;
+}
+
+/* Whether the product's weights are those of the logarithm, row by row in one order, and its values
+ * may be made before it. */
+static bool has_weights_of(const Rewriter *r, NodeId matmul, NodeId id) {
+    const OnlineFound *found = &r->found[matmul];
+    const OnlineLog *log = &r->logs[id];
+    const Node *product = &r->nodes[matmul];
+    const Shape *scores = &r->nodes[log->scores].shape;
+    if (r->change[matmul] != NODE_ONLINE || found->op != OP_SOFTMAX_MATMUL ||
+        r->online[matmul] != r->online[id] || found->scores != log->scores ||
+        !may_be_early(r, product->args[1 - found->side], id) || found->exponent.n > 1 ||
+        log->axis + (found->side ? 2 : 1) != scores->rank)
+        return false;
+    for (uint32_t i = 0; i < found->weights.n; i++) {
+        const Node *step = &r->nodes[found->weights.ops[i]];
+        if (found->weights.steps[i] == STEP_MASK || op_info(step->op)->cls == CLASS_VIEW)
+            return false;
+    }
+    Shape rows = product->shape, own = *scores;
+    uint32_t m = product->shape.rank - (found->side ? 1 : 2);
+    rows.dims[rows.rank - 2] = product->shape.dims[m];
+    rows.rank--;
+    own.dims[log->axis] = own.dims[own.rank - 1];
+    own.rank--;
+    return shape_equal(&rows, &own) &&
+           dim_lo(r->b->dims, product->shape.dims[2 * rows.rank - 1 - m]) > 0;
+}
+
+/* The scores as a matrix of rows, and a column of zeros. */
+static bool make_alone(Rewriter *r, const OnlineLog *log, NodeId *scores, NodeId *values) {
+    Builder *b = r->b;
+    Shape shape = r->nodes[log->scores].shape;
+    int64_t perm[MAX_RANK];
+    for (uint32_t k = 0; k < shape.rank; k++) perm[k] = k < log->axis ? k : k + 1;
+    perm[shape.rank - 1] = log->axis;
+    DimId n = shape.dims[log->axis], one = dim_const(b->dims, 1);
+    const Operand given = operand_tensor(r->moved[log->scores]);
+    *scores = build_cast(b, &given, dtype_compute(r->nodes[log->scores].dtype));
+    if (*scores == NODE_NONE) return false;
+    *scores = build_transpose(b, *scores, shape.rank, perm);
+    if (*scores != NODE_NONE && shape.rank == 1)
+        *scores = build_reshaped(b, *scores, &(Shape){.rank = 2, .dims = {one, n}});
+    const Operand zero = operand_float(0);
+    *values = build_const(b, &zero, dtype_compute(r->nodes[log->scores].dtype));
+    if (*scores == NODE_NONE || *values == NODE_NONE) return false;
+    *values = build_expand(b, *values, (DimList){2, (DimId[]){n, one}});
+    return *values != NODE_NONE;
+}
+
+/* The first column of a matrix. */
+static NodeId first_column(Builder *b, NodeId id) {
+    if (id == NODE_NONE) return id;
+    Shape begin = *build_shape_of(b, id), size = begin, step = begin;
+    for (uint32_t k = 0; k < begin.rank; k++) {
+        begin.dims[k] = dim_const(b->dims, 0);
+        step.dims[k] = dim_const(b->dims, 1);
+    }
+    size.dims[size.rank - 1] = dim_const(b->dims, 1);
+    return build_slice(b, id, (DimList){begin.rank, begin.dims}, (DimList){size.rank, size.dims},
+                       (DimList){step.rank, step.dims});
+}
+
+/* The logarithm is that of the product with the same weights, if there is one, so that one kernel
+ * finds both. */
+static NodeId make_log(Rewriter *r, NodeId id) {
+    Builder *b = r->b;
+    const OnlineLog *log = &r->logs[id];
+    NodeId matmul = 0, scores, values;
+    while (matmul < r->n && !has_weights_of(r, matmul, id)) matmul++;
+    const OnlineFound *found = matmul < r->n ? &r->found[matmul] : NULL;
+    bool is_made = found ? make_early(r, r->nodes[matmul].args[1 - found->side], id) &&
+                               make_operands(r, matmul, &scores, &values)
+                         : make_alone(r, log, &scores, &values);
+    if (!is_made) return NODE_NONE;
+    Dtype compute = dtype_compute(graph_node(b->graph, values)->dtype), dtype = r->nodes[id].dtype;
+    NodeId made = online_make_op(b, OP_SOFTMAX_LSE, scores, values, NODE_NONE, compute);
+    made = first_column(b, made);
+    if (made == NODE_NONE) return made;
+    Shape shape = r->nodes[log->is_taken ? log->scores : id].shape;
+    if (log->is_taken) shape.dims[log->axis] = dim_const(b->dims, 1);
+    made = build_reshaped(b, made, &shape);
+    if (log->is_taken && made != NODE_NONE) {
+        const Operand x = operand_tensor(r->moved[log->scores]);
+        NodeId wide = build_cast(b, &x, compute);
+        if (wide == NODE_NONE) return wide;
+        made = build_eltwise(b, OP_SUB, 2, (Operand[]){operand_tensor(wide), operand_tensor(made)});
+    }
+    if (made == NODE_NONE) return made;
+    const Operand result = operand_tensor(made);
+    return build_cast(b, &result, dtype);
 }
 
 /* Whether the node is a product from which scores of an op are made. */
@@ -302,6 +431,8 @@ static NodeId rebuild(Rewriter *r, NodeId id) {
         made = online_make_scores(b, node, r->moved[node->args[0]], r->moved[node->args[1]]);
     else if (r->change[id] == NODE_ONLINE)
         made = make_online(r, id);
+    else if (r->change[id] == NODE_LOG)
+        made = make_log(r, id);
     else
         made = r->moved[node->args[r->arg[id]]];
     if (node->name && made != NODE_NONE) graph_node(b->graph, made)->name = node->name;
@@ -422,6 +553,7 @@ void build_make_online(Builder *b) {
     r.change = arena_array(b->arena, Change, n);
     r.found = arena_array(b->arena, OnlineFound, n);
     r.reasons = arena_array(b->arena, OnlineReason, n);
+    r.logs = arena_array(b->arena, OnlineLog, n);
     r.arg = arena_array(b->arena, uint32_t, n);
     r.scored = node_flags_new(b->arena, n);
     r.moved = arena_array(b->arena, NodeId, n);

@@ -240,7 +240,7 @@ static void print_attrs(const Printer *p, const Node *node) {
         print_view_attrs(p, node);
         return;
     case CLASS_ONLINE:
-        if (node->dtype != graph_node(p->graph, node->args[1])->dtype)
+        if (node->dtype != online_dtype(node->op, graph_node(p->graph, node->args[1])->dtype))
             text_printf(p->out, ", out=%s", dtype_name(node->dtype));
         return;
     case CLASS_MATMUL:

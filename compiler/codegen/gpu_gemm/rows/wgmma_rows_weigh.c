@@ -423,7 +423,12 @@ void wgmma_rows_weigh(const WgmmaRows *s, Val column, const RowMost *rows) {
     k_goto(k, after);
 }
 
-/* One of the four threads of a row stores what a part has besides its sums. */
+static Val greatest_of_row(const WgmmaRows *s, uint32_t r) {
+    const Codegen *k = s->k;
+    return k_fmul(k, k_load(k, k->f32, s->shift[r]), k_number(k, DT_F32, s->scale));
+}
+
+/* One of the four threads of a row stores what it has besides its sums. */
 static void store_row(WgmmaRows *s, uint32_t r, Val total) {
     const Codegen *k = s->k;
     Val is_first = k_eqi(k, gpu_fragment_column(k, s->out.thread), 0);
@@ -431,8 +436,7 @@ static void store_row(WgmmaRows *s, uint32_t r, Val total) {
     Point point = point_inside(&s->rows[r]);
     point.lanes = 1;
     If first = if_begin(k, k_and(k, is_first, exists));
-    Val greatest = k_fmul(k, k_load(k, k->f32, s->shift[r]), k_number(k, DT_F32, s->scale));
-    online_store_row(&point, greatest, total);
+    online_store_row(&point, greatest_of_row(s, r), total);
     if_end(k, &first);
 }
 
@@ -444,19 +448,31 @@ static Val rest_of_shift(const WgmmaRows *s, Val shift) {
     return power_of_two(k, math_fma(k, exact, minus, of.exponent));
 }
 
+/* The result of all columns of row `r`, which is before it is rounded. */
+static void set_sums(const WgmmaRows *s, uint32_t r, Val value) {
+    for (uint32_t n = 0; n < s->n_sums / FRAGMENT_ACCUMULATORS; n++)
+        for (uint32_t i = 0; i < PAIR; i++)
+            k_store(s->k, value, s->sums[gpu_fragment_pair(0, 0, n, r) + i]);
+}
+
 void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
-    bool is_part = s->out_lower->kernel->segment_axis != NO_AXIS;
+    const Kernel *kernel = s->out_lower->kernel;
+    bool is_part = kernel->segment_axis != NO_AXIS, is_log = kernel->reduces.data[0].log;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val second = k_load(k, k->f32, s->total[r][1]);
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), second);
         total = gpu_fragment_join(s->out_lower, &s->total_of_row, (Acc){total, NULL}).value;
-        if (is_part) {
-            Val rest = rest_of_shift(s, finite_shift(s, k_load(k, k->f32, s->shift[r])));
-            store_row(s, r, k_fmul(k, total, rest));
-            scale_sums(s, r, rest);
-        } else
-            scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
+        Val rest = NULL, exact = NULL;
+        if (is_part || is_log || online_stores_rows(kernel)) {
+            rest = rest_of_shift(s, finite_shift(s, k_load(k, k->f32, s->shift[r])));
+            exact = k_fmul(k, total, rest);
+            store_row(s, r, exact);
+        }
+        if (is_log && !is_part)
+            set_sums(s, r, online_log(s->out_lower, 0, greatest_of_row(s, r), exact));
+        else
+            scale_sums(s, r, is_part ? rest : k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
 }
 
