@@ -145,12 +145,15 @@ static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
     operands = str_format(d->arena, "%s%s", operands, grouped_text(d));
     const char *scores = score_text(d), *masked = masked_text(d, mask), *weights = weights_text(d);
     bool has_scores = rng_chance(&d->rng, 70); /* in the block */
+    bool has_log = is_online && rng_chance(&d->rng, 40);
+    const char *type = str_format(d->arena, ", l: f32[%lld, %lld]", h, m);
+    const char *log = "  l = cast(logsumexp(x, axis=2), f32)\n";
     return str_format(
         d->arena,
         "graph attention(q: %s[%lld, %lld, %lld], k: %s[%lld, %lld, %lld], t: %s[%lld, %lld, "
         "%lld], v: %s[%lld, %lld, %lld], bias: f32[%lld, %lld], lens: i32[%lld], ids: i32[%lld], "
         "wide: i64[%lld, %lld], flags: bool[%lld], seeds: u32[2]) "
-        "-> (o: %s[%lld, %lld, %lld]) {\n"
+        "-> (o: %s[%lld, %lld, %lld]%s) {\n"
         "  i = iota([%lld, %lld], axis=0)\n  j = iota([%lld, %lld], axis=1)\n"
         "  len = reshape(lens, [%lld, 1, 1])\n  id = reshape(ids[0:%lld], [1, %lld])\n"
         "  own = reshape(ids[0:%lld], [%lld, 1])\n  a = %lld\n"
@@ -161,11 +164,12 @@ static const char *source_of(Draw *d, const MaskClass *mask, bool is_online) {
         "  doc = reshape(docs[0:%lld], [1, %lld])\n  mine = reshape(docs[0:%lld], [%lld, 1])\n"
         "%s%s  s = %s\n%s  x = %s\n"
         "  powers = exp(x - max(x, axis=2, keep=true)) * cast(bias < 0.5, f32)\n"
-        "  o = cast(%s, %s) @ vg\n%s}\n",
+        "%s  o = cast(%s, %s) @ vg\n%s}\n",
         dtype, h, m, k, dtype, h, n, k, dtype, h, k, n, dtype, h, n, c, m, n, h, m > n ? m : n, h,
-        m > n ? m : n, n, dtype, h, m, c, m, n, m, n, h, n, n, m, m, a, n, h, n, m, h, m, n, n, n,
-        m, m, operands, has_scores ? begin : "", scores, has_scores ? "" : begin, masked, weights,
-        dtype, is_online ? "}\n" : "");
+        m > n ? m : n, n, dtype, h, m, c, has_log ? type : "", m, n, m, n, h, n, n, m, m, a, n, h,
+        n, m, h, m, n, n, n, m, m, operands, has_scores ? begin : "", scores,
+        has_scores ? "" : begin, masked, has_log ? log : "", weights, dtype,
+        is_online ? "}\n" : "");
 }
 
 typedef struct MaskCount {
