@@ -73,7 +73,7 @@ enum {
     FRT_MAX_REPEATS_DEEP = 4, /* inside each other */
     FRT_MAX_VARIANTS = 64,    /* per launch */
     FRT_MAX_MEASURES = 4,     /* per launch */
-    FRT_MAX_EXPR_TOKENS = 512,
+    FRT_MAX_EXPR_TOKENS = 4096,
     FRT_MAX_EXPR_DEPTH = 32,
     FRT_MAX_TERMS = 64, /* per predicate */
     FRT_MAX_UNLESS = 4, /* predicates per pitch */

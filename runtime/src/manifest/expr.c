@@ -141,22 +141,22 @@ bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
     return expr_eval(tokens, expr, (DimValues){NULL, NULL}, value) == EXPR_OK;
 }
 
-/* Infix printing works on token ranges: the operand that ends at token i starts at token start[i].
- * A stack of pending pieces replaces recursion and gives the text from left to right. */
-typedef struct Piece {
-    uint16_t last;   /* the operand that ends at this token, */
-    uint8_t level;   /* in parentheses if it binds less tightly than this level; */
-    uint8_t literal; /* or, unless LITERAL_NONE, these characters */
-} Piece;
-
-/* Characters between operands, numbered as the operators are where those have some. */
+/* Infix printing goes through the tokens from the last to the first, and through the text from right
+ * to left. A stack of pending pieces replaces recursion. Of the operands that wait there, no two
+ * have the same depth of the stack of expr_eval, and an operator waits with each. Beside them wait
+ * only the parentheses that have been closed, at most one per operator. */
 enum {
-    LITERAL_NONE,
-    LITERAL_OPEN = EXPR_MIN + 1,
-    LITERAL_CLOSE,
-    LITERAL_MAX_OPEN,
-    LITERAL_MIN_OPEN
+    /* Levels of operands: how tightly one must bind to stand without parentheses. */
+    LEVEL_ANY,
+    LEVEL_SUM,
+    LEVEL_PRODUCT,
+    LEVEL_ATOM,
+    N_LEVELS,
+    MAX_PIECES = FRT_MAX_EXPR_TOKENS / 2 + 2 * FRT_MAX_EXPR_DEPTH + 4
 };
+
+/* Characters between operands, numbered from N_LEVELS on. */
+enum { LITERAL_OPEN = EXPR_MIN + 1, LITERAL_CLOSE, LITERAL_MAX_OPEN, LITERAL_MIN_OPEN };
 
 static const char *const literals[] = {
     [EXPR_ADD] = "+",           [EXPR_SUB] = "-",      [EXPR_MUL] = "*",
@@ -164,18 +164,27 @@ static const char *const literals[] = {
     [LITERAL_OPEN] = "(",       [LITERAL_CLOSE] = ")", [LITERAL_MAX_OPEN] = "max(",
     [LITERAL_MIN_OPEN] = "min("};
 
+/* An operand's level, or a literal from N_LEVELS on. */
+typedef struct Pieces {
+    uint8_t kinds[MAX_PIECES];
+    size_t n;
+} Pieces;
+
+static void push(Pieces *pieces, int kind) {
+    pieces->kinds[pieces->n++] = (uint8_t)kind;
+}
+
+/* Text that is written from its end, of which all bytes before the capacity are kept. */
 typedef struct Text {
     char *bytes;
     size_t capacity;
-    size_t n;
+    size_t at; /* bytes that are not written yet */
 } Text;
 
-static void text_put(Text *text, const char *piece) {
-    for (; *piece; piece++) {
-        if (text->n + 1 < text->capacity) {
-            text->bytes[text->n] = *piece;
-        }
-        text->n++;
+static void text_put_before(Text *text, const char *piece, size_t n) {
+    text->at -= n;
+    for (size_t i = 0; i < n && text->at + i < text->capacity; i++) {
+        text->bytes[text->at + i] = piece[i];
     }
 }
 
@@ -183,81 +192,71 @@ static int level_of(ExprOp op) {
     switch (op) {
     case EXPR_ADD:
     case EXPR_SUB:
-        return 1;
+        return LEVEL_SUM;
     case EXPR_MUL:
     case EXPR_DIV:
-        return 2;
+        return LEVEL_PRODUCT;
     case EXPR_CONST:
     case EXPR_DIM:
     case EXPR_MAX:
     case EXPR_MIN:
         break;
     }
-    return 3;
+    return LEVEL_ATOM;
 }
 
-/* start[i]: the first token of the operand that ends at token i. */
-static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start) {
-    for (uint32_t i = 0; i < expr.n; i++) {
-        if (tokens[expr.first + i].op <= EXPR_DIM) {
-            start[i] = i;
-        } else {
-            start[i] = start[start[i - 1] - 1];
-        }
-    }
-}
-
-static Piece operand(uint32_t last, int level) {
-    return (Piece){.last = (uint16_t)last, .level = (uint8_t)level};
-}
-
-/* Pushes the pieces of the operand that ends at `last`, in reverse. Returns the new depth. */
-static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, int level,
-                             Piece *stack, size_t n) {
+/* Pushes the pieces of an operation; the last one is pushed last. */
+static void push_operation(ExprOp op, int level, Pieces *pieces) {
     bool is_call = op == EXPR_MAX || op == EXPR_MIN;
-    int own = is_call ? 0 : level_of(op);
+    int own = is_call ? LEVEL_ANY : level_of(op);
     bool is_enclosed = is_call || own < level;
     if (is_enclosed) {
-        stack[n++] = (Piece){.literal = LITERAL_CLOSE};
+        push(pieces, N_LEVELS + (op == EXPR_MAX   ? LITERAL_MAX_OPEN
+                                 : op == EXPR_MIN ? LITERAL_MIN_OPEN
+                                                  : LITERAL_OPEN));
     }
+    push(pieces, own);
+    push(pieces, N_LEVELS + (int)op);
     /* All four operators are left-associative: a right operand of equal level needs parentheses. */
-    stack[n++] = operand(last - 1, is_call ? 0 : own + 1);
-    stack[n++] = (Piece){.literal = (uint8_t)op};
-    stack[n++] = operand(start[last - 1] - 1, own);
+    push(pieces, is_call ? LEVEL_ANY : own + 1);
     if (is_enclosed) {
-        stack[n++] = (Piece){.literal = op == EXPR_MAX   ? LITERAL_MAX_OPEN
-                                        : op == EXPR_MIN ? LITERAL_MIN_OPEN
-                                                         : LITERAL_OPEN};
+        push(pieces, N_LEVELS + LITERAL_CLOSE);
     }
-    return n;
+}
+
+/* Writes the expression before `text->at`. */
+static void put_before(const ExprToken *tokens, Expr expr, const char *const *names, Text *text) {
+    Pieces pieces = {.n = 0};
+    const ExprToken *token = &tokens[expr.first + expr.n];
+    push(&pieces, LEVEL_ANY);
+    while (pieces.n > 0) {
+        int kind = pieces.kinds[--pieces.n];
+        if (kind >= N_LEVELS) {
+            text_put_before(text, literals[kind - N_LEVELS], strlen(literals[kind - N_LEVELS]));
+            continue;
+        }
+        token--;
+        if (token->op == EXPR_DIM) {
+            text_put_before(text, names[token->value], strlen(names[token->value]));
+        } else if (token->op == EXPR_CONST) {
+            char digits[24];
+            int n = snprintf(digits, sizeof digits, "%" PRId64, token->value);
+            text_put_before(text, digits, (size_t)n);
+        } else {
+            push_operation(token->op, kind, &pieces);
+        }
+    }
 }
 
 size_t expr_print(const ExprToken *tokens, Expr expr, const char *const *names, char *text,
                   size_t n_bytes) {
-    uint32_t start[FRT_MAX_EXPR_TOKENS] = {0};
-    /* Each operation pushes at most five pieces and pops one. */
-    Piece stack[5 * FRT_MAX_EXPR_TOKENS];
-    Text out = {.bytes = text, .capacity = n_bytes};
-    size_t n = 0;
-    find_starts(tokens, expr, start);
-    stack[n++] = operand(expr.n - 1, 0);
-    while (n > 0) {
-        Piece piece = stack[--n];
-        const ExprToken *token = &tokens[expr.first + piece.last];
-        if (piece.literal != LITERAL_NONE) {
-            text_put(&out, literals[piece.literal]);
-        } else if (token->op == EXPR_DIM) {
-            text_put(&out, names[token->value]);
-        } else if (token->op == EXPR_CONST) {
-            char digits[24];
-            snprintf(digits, sizeof digits, "%" PRId64, token->value);
-            text_put(&out, digits);
-        } else {
-            n = push_operation(token->op, piece.last, start, piece.level, stack, n);
-        }
-    }
+    Text measured = {.at = SIZE_MAX};
+    put_before(tokens, expr, names, &measured);
+    size_t n = SIZE_MAX - measured.at;
     if (n_bytes > 0) {
-        text[out.n < n_bytes ? out.n : n_bytes - 1] = '\0';
+        Text written = {.bytes = text, .capacity = n_bytes - 1, .at = n};
+        put_before(tokens, expr, names, &written);
+        text[n < n_bytes ? n : n_bytes - 1] = '\0';
     }
-    return out.n;
+    return n;
 }
