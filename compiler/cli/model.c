@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,6 +112,44 @@ static fusec_status read_constants(Cli *cli, OnnxSource *source) {
     return FUSEC_OK;
 }
 
+/* A number of at most 18 digits; NULL: the text does not begin with one. */
+static const char *read_number(const char *text, int64_t *value) {
+    size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 18) return NULL;
+    *value = strtoll(text, NULL, 10);
+    return text + n;
+}
+
+/* `224`, `64..1024`, or `64..1024:32`, the multiples of 32 in a range. */
+static bool read_range(const char *text, OnnxRange *range) {
+    const char *at = read_number(text, &range->least);
+    range->most = range->least;
+    range->multiple = 1;
+    if (!at || !*at) return at != NULL;
+    at = strncmp(at, "..", 2) == 0 ? read_number(at + 2, &range->most) : NULL;
+    if (!at || !*at) return at && range->least <= range->most;
+    at = *at == ':' ? read_number(at + 1, &range->multiple) : NULL;
+    return at && !*at && range->multiple > 0 && range->least <= range->most;
+}
+
+/* The ranges of dims. A compilation that prices at --dim leaves the dims of the model as they are. */
+static fusec_status read_ranges(Cli *cli, OnnxSource *source) {
+    OnnxRange *ranges = arena_array(cli->arena, OnnxRange, cli->dims.n + 1);
+    if (cli->command != CLI_IMPORT) return FUSEC_OK;
+    source->ranges = ranges;
+    for (uint32_t i = 0; i < cli->dims.n; i++) {
+        CliPair pair = cli->dims.data[i];
+        ranges[i].name = pair.name;
+        source->n_ranges++;
+        if (!read_range(pair.value, &ranges[i]))
+            return cli_fail(cli, FUSEC_USAGE,
+                            "--dim=%s wants a number, or a range as 64..1024 or "
+                            "64..1024:32, not `%s`",
+                            pair.name, pair.value);
+    }
+    return FUSEC_OK;
+}
+
 fusec_status cli_read_onnx(Cli *cli, const char *weights, char **text, size_t *n_bytes) {
     External external = {.cli = cli};
     OnnxSource source = {.name = cli->path, .external = map_external, .user = &external};
@@ -118,6 +157,7 @@ fusec_status cli_read_onnx(Cli *cli, const char *weights, char **text, size_t *n
     Text printed = {.arena = cli->arena}, messages = {.arena = cli->arena};
     fusec_status status = map_file(cli, cli->path, &source.file);
     if (!status) status = read_constants(cli, &source);
+    if (!status) status = read_ranges(cli, &source);
     if (status) return status;
     cli->model = onnx_import(cli->arena, strtab_new(cli->arena), &diags, &source, weights);
     diag_print(&diags, &messages);

@@ -197,6 +197,7 @@ static bool walk(Import *im) {
     if (!onnx_check_constants(im) || !onnx_add_initializers(im, scope, graph)) return false;
     for (uint32_t i = 0; i < graph->inputs.n; i++)
         if (!add_input(im, scope, &graph->inputs.data[i])) return false;
+    if (!onnx_check_ranges(im)) return false;
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         vec_push(im->arena, &im->outputs, onnx_unique_name(im, graph->outputs.data[i].name, "y"));
     if (!run_nodes(im, scope, graph->nodes.data, graph->nodes.n)) return false;
@@ -246,6 +247,7 @@ OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxS
                     .strings = strings,
                     .diags = diags,
                     .source = source,
+                    .highest_dim = 1 << 16,
                     .run = run_nodes},
            im = first;
     first.model = onnx_model_read(arena, strings, source->file, &why);
@@ -256,6 +258,7 @@ OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxS
     }
     for (OnnxImport *made;;) {
         first.bounds = im.bounds;
+        first.highest_dim = im.highest_dim;
         im = first;
         made = import_once(&im, weights);
         if (!im.is_given_up) return made;

@@ -30,6 +30,12 @@ typedef struct OnnxConstant {
     Bytes file;       /* the bytes of a .npy file */
 } OnnxConstant;
 
+/* The values that a dim of the model may have. */
+typedef struct OnnxRange {
+    const char *name; /* the model's, or the graph's */
+    int64_t least, most, multiple;
+} OnnxRange;
+
 typedef struct OnnxSource {
     const char *name; /* for messages */
     Bytes file;
@@ -40,6 +46,8 @@ typedef struct OnnxSource {
     void *user;
     uint32_t n_constants;
     const OnnxConstant *constants;
+    uint32_t n_ranges;
+    const OnnxRange *ranges; /* of dims; one of a single value makes the dim a number */
 } OnnxSource;
 
 /* NULL after diagnostics. `weights` is the name that the module gives its weights file. The weights

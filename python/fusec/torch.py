@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import operator
 import os
+import re
 import sys
 import types
 
@@ -112,8 +113,9 @@ class Names:
 
 
 class Translator:
-    def __init__(self, exported, dynamic_shapes, name):
+    def __init__(self, exported, dynamic_shapes, name, given=None):
         self.exported, self.name = exported, name
+        self.given = given or {}  # ranges by the names of dims
         self.names, self.values, self.dims = Names(), {}, {}
         self.inputs, self.params, self.lines, self.weights = [], [], [], {}
         self.ops = {}
@@ -144,17 +146,34 @@ class Translator:
                               "shapes follow from those of the inputs: use where, sums with a mask, or index_select")
         if symbol not in self.dims:
             self.dims[symbol] = self.names.new(self.wanted_dims.get(symbol, str(symbol)))
-        return self.dims[symbol]
+        low, high, times = self.range_of(symbol)
+        name = self.dims[symbol]
+        return low * times if low == high else f"{times}*{name}_{times}" if times > 1 else name
+
+    def range_of(self, symbol):
+        """The least and the largest value of a dim, and the number that the symbol is times it."""
+        name, bounds = self.dims[symbol], self.ranges.get(symbol)
+        low, high = 1, None
+        if bounds is not None and bounds.lower.is_finite:
+            low = max(low, int(bounds.lower))
+        if bounds is not None and isinstance(bounds.upper, sympy.Integer):
+            high = int(bounds.upper)
+        if name not in self.given:
+            return low, min(high or LARGEST_DIM, LARGEST_DIM), 1
+        least, most, multiple = self.given[name]
+        if least < low or (high and most > high):
+            raise Unsupported(f"--dim={name}: the model's {name} is {low}" + (f" to {high}" if high else " or more"))
+        return -(-least // multiple), most // multiple, multiple
 
     def dim_lines(self):
+        unknown = set(self.given) - set(self.dims.values())
+        if unknown:
+            raise Unsupported(f"--dim={min(unknown)}: the model has no dim of this name" +
+                              (f", but {', '.join(self.dims.values())}" if self.dims else ""))
         for symbol, name in self.dims.items():
-            bounds = self.ranges.get(symbol)
-            low, high = 1, LARGEST_DIM
-            if bounds is not None and bounds.lower.is_finite:
-                low = max(low, int(bounds.lower))
-            if bounds is not None and isinstance(bounds.upper, sympy.Integer):
-                high = min(high, int(bounds.upper))
-            yield f"dim {name} in {low}..{high}"
+            low, high, times = self.range_of(symbol)
+            if low < high:
+                yield f"dim {name}{f'_{times}' if times > 1 else ''} in {low}..{high}"
 
     def extent(self, size):
         """A number, or the text of an expression over dims."""
@@ -357,7 +376,19 @@ def decomposed(model, args, kwargs, dynamic_shapes):
     return exported.run_decompositions(table)
 
 
-def translate(model, args, kwargs=None, dynamic_shapes=None, name="model"):
+def ranges_of(texts):
+    """The ranges of --dim, by the names of dims: NAME=224, NAME=64..1024 or NAME=64..1024:32."""
+    given = {}
+    for text in texts:
+        found = re.fullmatch(r"([^=]+)=(\d+)(?:\.\.(\d+)(?::(\d+))?)?", text)
+        least, most, multiple = (int(found[2]), int(found[3] or found[2]), int(found[4] or 1)) if found else (1, 0, 1)
+        if least > most or multiple < 1 or not -(-least // multiple) <= most // multiple:
+            raise Unsupported(f"--dim wants a number, or a range as H=64..1024 or H=64..1024:32, not {text}")
+        given[found[1]] = least, most, multiple
+    return given
+
+
+def translate(model, args, kwargs=None, dynamic_shapes=None, name="model", ranges=None):
     if not isinstance(model, torch.nn.Module):
         raise Unsupported(f"the model must be a torch.nn.Module, and not {type(model).__name__}")
     if not isinstance(args, (list, tuple)):
@@ -368,7 +399,7 @@ def translate(model, args, kwargs=None, dynamic_shapes=None, name="model"):
     except Exception as why:
         lines = str(why).strip().splitlines() or [type(why).__name__]
         raise Unsupported("torch.export does not take the model in: " + "\n  ".join(lines[:8])) from why
-    return Translator(exported, dynamic_shapes, name).translate()
+    return Translator(exported, dynamic_shapes, name, ranges).translate()
 
 
 def load(where):
@@ -399,10 +430,13 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m fusec.torch", description="Translates a PyTorch model.")
     parser.add_argument("model", metavar="FILE.py:FUNCTION", help="returns (model, args[, dynamic_shapes])")
     parser.add_argument("-o", dest="out", required=True, metavar="MODEL.g")
+    parser.add_argument("--dim", action="append", default=[], metavar="B=32",
+                        help="the value of a dim, or its range: B=1..64, or B=8..64:8 for multiples of 8")
     options = parser.parse_args()
     try:
         model, args, *shapes = load(options.model)
-        translate(model, args, dynamic_shapes=shapes[0] if shapes else None).save(options.out)
+        translate(model, args, dynamic_shapes=shapes[0] if shapes else None,
+                  ranges=ranges_of(options.dim)).save(options.out)
     except (Unsupported, OSError) as why:
         sys.exit(f"{options.model}: error: {why}")
 

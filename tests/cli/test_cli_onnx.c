@@ -4,6 +4,7 @@
 #include "onnx/onnx_bytes.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 TestSuite(cli_onnx, .init = command_set_up, .fini = command_tear_down, .timeout = 60);
@@ -62,6 +63,43 @@ Test(cli_onnx, wrong_constants_are_told) {
     expect("import @m.onnx -o @m.g --constant=axis=1", 1, "the model has no input of this name");
     expect("@good.g -o @m.ptx --constant=x=1", 2, "--constant is for inputs of ONNX models");
     expect("import @m.onnx -o @m.g --constant=axes=a", 1, "is no list of numbers");
+}
+
+/* m.onnx: y = relu(x), of f32[batch size, H] */
+static void write_dims(void) {
+    static const char *const dims[] = {"batch size", "H"};
+    Arena *arena = arena_new(NULL);
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_node(&w, "Relu", "x", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    Text model = onnx_write_model(&w, 13);
+    write_file("m.onnx", model.data, model.n_bytes);
+    arena_free(arena);
+}
+
+static void expect_source(const char *options, const char *part) {
+    char text[MAX_TEXT], line[MAX_TEXT];
+    snprintf(line, sizeof line, "import @m.onnx -o @m.g %s", options);
+    expect(line, 0, "");
+    read_file(path_of("m.g"), text);
+    cr_expect(strstr(text, part), "no `%s` in %s", part, text);
+}
+
+Test(cli_onnx, an_import_takes_values_of_dims) {
+    write_dims();
+    expect_source("", "dim H in 1..65536\n");
+    expect_source("--dim=H=224", "x: f32[batch_size, 224]");
+    expect_source("--dim=H=64..100000", "dim H in 64..100000\n");
+    expect_source("--dim=H=33..1000:32", "dim H_32 in 2..31\n");
+    expect_source("--dim=H=33..1000:32", "x: f32[batch_size, 32*H_32]");
+    expect_source("--dim=batch_size=1 --dim=H=0..7", "x: f32[1, H]");
+    expect("import @m.onnx -o @m.g --dim=h=4", 1, "the model has no dim of this name");
+    expect("import @m.onnx -o @m.g --dim=H=4..2", 2, "wants a number, or a range as 64..1024");
+    expect("import @m.onnx -o @m.g --dim=H=4..", 2, "wants a number, or a range as 64..1024");
+    expect("import @m.onnx -o @m.g --dim=H=4..8:", 2, "wants a number, or a range");
+    expect("import @m.onnx -o @m.g --dim=H=4..7:8", 1, "`H_8` ranges over 1..0, which is empty");
+    expect("@m.onnx -o @m.ptx --explain --dim=H=64..1024", 1, "64..1024");
 }
 
 /* m.onnx: y = x + w, with weights at a location; m.data: such weights */

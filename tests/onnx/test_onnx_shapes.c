@@ -410,3 +410,19 @@ Test(onnx_shapes, ops_that_depend_on_data_and_opsets_of_the_future_are_told) {
     expect(&late, 28, "y = relu(x)");
     expect(&late, 29, "node `y` (Relu, opset 29): the opset is newer than 28");
 }
+
+/* Products of all pairs of the places of an image. */
+Test(onnx_shapes, dims_without_a_bound_are_small_enough_for_the_sizes) {
+    static const char *const dims[] = {"batch", "8", "H", "W"};
+    static const int64_t places[] = {0, 8, -1}, turned[] = {0, 2, 1};
+    Text perm = {.arena = arena};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_attr_ints(&perm, "perm", 3, turned);
+    onnx_write_input(&w, "x", FLOAT, 4, dims);
+    onnx_write_ints(&w, "places", 3, places);
+    onnx_write_node(&w, "Reshape", "x places", "k", NULL);
+    onnx_write_node(&w, "Transpose", "k", "q", &perm);
+    onnx_write_node(&w, "MatMul", "q k", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "dim H in 1..2048\n");
+}

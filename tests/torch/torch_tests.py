@@ -211,6 +211,11 @@ def run_refusals():
 
 FILES = {
     "helper.py": "width = 4\n",
+    "sized.py": """import torch
+
+def make():
+    return torch.nn.Linear(4, 2).eval(), (torch.randn(3, 4),), ({0: torch.export.Dim("B", max=64)},)
+""",
     "model.py": """from __future__ import annotations
 from dataclasses import dataclass
 import torch
@@ -230,11 +235,16 @@ COMMANDS = [("model.py:make", "model.g", ""), ("model.py:made", "model.g", "no f
             ("models.py:make", "model.g", "there is no file"), ("model.py", "model.g", "as in model.py:make"),
             ("model.py:nothing", "model.g", "must return (model, args)"),
             ("model.py:make", "model.safetensors", "is the file of the weights"),
-            ("model.py:make", "no/folder.g", "there is no folder")]
+            ("model.py:make", "no/folder.g", "there is no folder"),
+            ("sized.py:make", "model.g", "", "--dim=B=32"), ("sized.py:make", "model.g", "", "--dim=B=8..60:4"),
+            ("sized.py:make", "model.g", "the model's B is 1 to 64", "--dim=B=1..65"),
+            ("sized.py:make", "model.g", "has no dim of this name, but B", "--dim=H=3"),
+            ("sized.py:make", "model.g", "wants a number, or a range", "--dim=B=4..3")]
+SPELLED = {"--dim=B=32": "input: f32[32, ", "--dim=B=8..60:4": "dim B_4 in 2..15\n"}  # in the source
 
 
-def translate_file(folder, what, out):
-    return subprocess.run([sys.executable, "-m", "fusec.torch", f"{folder}/{what}", "-o", f"{folder}/{out}"],
+def translate_file(folder, what, out, *more):
+    return subprocess.run([sys.executable, "-m", "fusec.torch", f"{folder}/{what}", "-o", f"{folder}/{out}", *more],
                           env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True)
 
 
@@ -244,12 +254,15 @@ def run_commands():
     with tempfile.TemporaryDirectory() as folder:
         for name, text in FILES.items():
             write(f"{folder}/{name}", text)
-        for what, out, part in COMMANDS:
-            done = translate_file(folder, what, out)
+        for what, out, part, *more in COMMANDS:
+            done = translate_file(folder, what, out, *more)
             is_good = part in done.stderr and "Traceback" not in done.stderr and bool(done.returncode) == bool(part)
+            if is_good and not part and more:
+                with open(f"{folder}/{out}") as file:
+                    is_good = SPELLED[more[0]] in file.read()
             n_good += is_good
             if not is_good:
-                print(f"{what} -o {out}: {done.returncode}, and the message is {done.stderr.strip()[-300:]}")
+                print(f"{what} -o {out} {' '.join(more)}: {done.returncode}, and the message is {done.stderr.strip()[-300:]}")
     print(f"command lines: {n_good} of {len(COMMANDS)} pass", flush=True)
     return len(COMMANDS) - n_good
 

@@ -1,25 +1,71 @@
 /* Dims of a model's inputs: numbers, names, and expressions such as `4*T` or `past + 1`. */
+#include "base/nearest.h"
 #include "onnx/call/import_state.h"
 
-/* The largest value of a dim that the model names but does not bound; and how deep the parentheses
- * of an expression may be. */
-enum { DIM_HIGHEST = 1 << 16, MAX_NESTED = 32 };
+/* How deep the parentheses of an expression may be. */
+enum { MAX_NESTED = 32 };
 
-/* The dim of this name; one without a name belongs to its axis alone. */
+/* The range that is given for a dim, by the model's name or by the graph's; or NULL. */
+static const OnnxRange *given_range(const Import *im, Str param, Str name) {
+    for (uint32_t i = 0; i < im->source->n_ranges; i++) {
+        const OnnxRange *range = &im->source->ranges[i];
+        if ((param && strcmp(range->name, param) == 0) || strcmp(range->name, name) == 0)
+            return range;
+    }
+    return NULL;
+}
+
+bool onnx_check_ranges(Import *im) {
+    for (uint32_t i = 0; i < im->source->n_ranges; i++) {
+        const char *wanted = im->source->ranges[i].name;
+        Nearest nearest = nearest_to(wanted);
+        bool is_dim = false;
+        for (uint32_t k = 0; k < im->dims.n && !is_dim; k++) {
+            const InputDim *dim = &im->dims.data[k];
+            is_dim = (dim->param && strcmp(dim->param, wanted) == 0) || strcmp(dim->name, wanted) == 0;
+            nearest_try(&nearest, dim->name);
+        }
+        if (is_dim) continue;
+        diag_report(im->diags, DIAG_BAD_ARGUMENT, NULL, (Span){0},
+                    "%s: --dim=%s: the model has no dim of this name", im->source->name, wanted);
+        if (nearest.best) diag_help(im->diags, "Is it `%s`?", nearest.best);
+        return false;
+    }
+    return true;
+}
+
+/* Narrows the range to those that an import before has found. */
+static void narrow(const Import *im, DimBound *range) {
+    for (uint32_t i = 0; i < im->bounds.n; i++) {
+        const DimBound *bound = &im->bounds.data[i];
+        if (strcmp(bound->name, range->name) != 0) continue;
+        if (bound->least > range->least) range->least = bound->least;
+        if (bound->most < range->most) range->most = bound->most;
+    }
+}
+
+/* The dim of this name; one without a name belongs to its axis alone. One that is given as a
+ * multiple is so many times a dim of its own, so that its halves have no rest. */
 static DimId named_dim(Import *im, Str param, const char *axis_name) {
     for (uint32_t i = 0; param && i < im->dims.n; i++)
         if (im->dims.data[i].param == param) return im->dims.data[i].dim;
     Str name = onnx_unique_name(im, param ? param : axis_name, "dim");
-    DimBound range = {name, 1, DIM_HIGHEST};
-    for (uint32_t i = 0; i < im->bounds.n; i++) {
-        const DimBound *bound = &im->bounds.data[i];
-        if (strcmp(bound->name, name) != 0) continue;
-        if (bound->least > range.least) range.least = bound->least;
-        if (bound->most < range.most) range.most = bound->most;
-    }
-    DimId made = build_dim(im->b, name, range.least, range.most, 1);
-    vec_push(im->arena, &im->dims, ((InputDim){param, name, made}));
-    return made;
+    const OnnxRange *given = given_range(im, param, name);
+    InputDim made = {.param = param, .name = name};
+    int64_t times = given ? given->multiple : 1;
+    made.bound.name = name;
+    if (times > 1)
+        made.bound.name =
+            onnx_unique_name(im, str_format(im->arena, "%s_%lld", name, (long long)times), "dim");
+    made.bound.least = given ? (given->least + times - 1) / times : 1;
+    made.bound.most = given ? given->most / times : im->highest_dim;
+    narrow(im, &made.bound);
+    made.unit = made.bound.least == made.bound.most
+                    ? dim_const(im->b->dims, made.bound.least)
+                    : build_dim(im->b, made.bound.name, made.bound.least, made.bound.most, 1);
+    made.dim = dim_mul_const(im->b->dims, made.unit, times);
+    vec_push(im->arena, &im->dims, made);
+    return made.dim;
 }
 
 /* An expression: sums and products of names and numbers, less numbers, divided by numbers and

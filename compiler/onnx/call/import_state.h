@@ -51,17 +51,18 @@ struct Scope {
     bool is_repeated; /* other scopes may have values of the same names: of a function, or a step */
 };
 
-/* A dim of the model's inputs. */
-typedef struct InputDim {
-    Str param, name; /* the model's name, or NULL; the graph's */
-    DimId dim;
-} InputDim;
-
 /* A range that a dim must lie in, by its name in the graph. */
 typedef struct DimBound {
     Str name;
     int64_t least, most;
 } DimBound;
+
+/* A dim of the model's inputs: a number times a dim of the graph, or a number. */
+typedef struct InputDim {
+    Str param, name; /* the model's name, or NULL; the one that a caller may give a range */
+    DimBound bound;  /* of the unit, with its name */
+    DimId unit, dim;
+} InputDim;
 
 /* A node of u8 that holds elements of a type that the language has no dtype for. */
 typedef struct HeldNode {
@@ -82,6 +83,7 @@ struct Import {
     HashIds keys;  /* of weights */
     Vec(InputDim) dims;
     Vec(DimBound) bounds; /* found by an import that was given up, since it had not known them */
+    int64_t highest_dim;  /* the largest value of a dim that nobody bounds */
     bool is_given_up;
     Vec(HeldNode) held;
     VecStr outputs;        /* the names of the graph's outputs */
@@ -156,6 +158,8 @@ int64_t onnx_scope_opset(const Scope *scope, Str domain);
 /* dims.c: a dim of an input, whose `call` an error names. Names and expressions become dims of the
  * graph. */
 bool onnx_input_dim(Call *c, const OnnxDim *dim, const char *axis_name, DimId *made);
+/* Whether all ranges that are given are those of dims of the inputs, which have been made. */
+bool onnx_check_ranges(Import *im);
 
 /* control.c */
 

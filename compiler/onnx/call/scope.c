@@ -52,9 +52,8 @@ bool onnx_need_least(Call *c, DimId value, int64_t least) {
         return true;
     uint64_t used = dim_symbols_used(im->b->dims, value);
     for (uint32_t i = 0; i < im->dims.n; i++) {
-        if (!dim_is_symbol(im->b->dims, im->dims.data[i].dim, &symbol)) continue;
-        const DimSymbol *info = dim_symbol_info(im->b->dims, symbol);
-        DimBound range = {im->dims.data[i].name, info->lo, info->hi};
+        if (!dim_is_symbol(im->b->dims, im->dims.data[i].unit, &symbol)) continue;
+        DimBound range = im->dims.data[i].bound;
         if (used != (uint64_t)1 << symbol || !narrowed(im, value, least, symbol, &range)) continue;
         vec_push(im->arena, &im->bounds, range);
         im->is_given_up = c->has_failed = true;
@@ -63,12 +62,31 @@ bool onnx_need_least(Call *c, DimId value, int64_t least) {
     return true;
 }
 
+/* Where sizes pass the limit, the import begins again with smaller dims, of those that neither the
+ * model nor the caller bounds. False: they are small already. */
+static bool lower_highest(Call *c) {
+    enum { STEP = 2, LEAST = 1024 };
+    if (c->im->highest_dim / STEP < LEAST) return false;
+    c->im->highest_dim /= STEP;
+    c->im->is_given_up = c->has_failed = true;
+    return true;
+}
+
 bool onnx_check(Call *c) {
     BuildError error, more;
     if (!build_take_error(c->im->b, &error)) return !c->has_failed;
     while (build_take_error(c->im->b, &more)) continue;
+    if (error.id == DIAG_DIM_OVERFLOW && lower_highest(c)) return false;
     onnx_fail(c, error.id, "%s", error.message);
     if (error.help) diag_help(c->im->diags, "%s", error.help);
+    uint32_t n = c->im->dims.n;
+    if (n && (error.id == DIAG_DIM_OVERFLOW || error.id == DIAG_SHAPE_MISMATCH)) {
+        Str name = c->im->dims.data[n - 1].name;
+        diag_help(c->im->diags,
+                  "`fusec import` takes values of a dim: --dim=%s=224, or "
+                  "--dim=%s=64..1024:32 (multiples of 32).",
+                  name, name);
+    }
     return false;
 }
 
