@@ -132,7 +132,8 @@ static bool read_range(const char *text, OnnxRange *range) {
     return at && !*at && range->multiple > 0 && range->least <= range->most;
 }
 
-/* The ranges of dims. A compilation that prices at --dim leaves the dims of the model as they are. */
+/* The ranges of dims. A compilation that prices at --dim leaves the dims of the model as they are.
+ */
 static fusec_status read_ranges(Cli *cli, OnnxSource *source) {
     OnnxRange *ranges = arena_array(cli->arena, OnnxRange, cli->dims.n + 1);
     if (cli->command != CLI_IMPORT) return FUSEC_OK;

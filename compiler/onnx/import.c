@@ -65,6 +65,18 @@ static bool check_held(Call *c) {
     return true;
 }
 
+/* Whether the node is lowered. What its outputs follow from is undecided as what its inputs do. */
+static bool lower(Call *c) {
+    for (uint32_t i = 0; i < c->node->inputs.n && !c->undecided; i++)
+        if (has_input(c, i)) c->undecided = input_value(c, i)->undecided;
+    c->op->lower(c);
+    if (!check_outputs(c)) return false;
+    for (uint32_t i = 0; i < c->node->outputs.n; i++)
+        if (has_output(c, i))
+            onnx_scope_own(c->scope, c->node->outputs.data[i])->undecided = c->undecided;
+    return true;
+}
+
 static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
     Call call = {.im = im, .scope = scope, .node = node}, *c = &call;
     bool is_other_opset = false;
@@ -86,7 +98,7 @@ static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
                              node->outputs.data[i]);
     if (c->op->fold && c->op->fold(c)) return true;
     if (!c->has_failed && onnx_fold_known(c)) return check_outputs(c);
-    return !c->has_failed && onnx_check(c) && (c->op->lower(c), check_outputs(c));
+    return !c->has_failed && onnx_check(c) && lower(c);
 }
 
 static bool run_nodes(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n) {

@@ -409,3 +409,22 @@ Test(dim, a_sum_of_many_dims_is_what_additions_give) {
     cr_expect_eq(dim_sum_total(&sum), DIM_NONE);
     arena_free(w.arena);
 }
+
+/* What is left of a dim behind its half, and of a number by a dim. */
+Test(dim, rests_of_divisions_are_in_their_ranges) {
+    World w = world_new(5);
+    DimTab *dims = w.tab;
+    DimId b = dim_symbol(dims, 0), s = dim_symbol(dims, 3), two = dim_const(dims, 2);
+    DimId half = dim_div(dims, b, two), behind = dim_sub(dims, b, half);
+    cr_expect_eq(dim_lo(dims, behind), 1);
+    cr_expect_eq(dim_hi(dims, behind), 32);
+    DimId third = dim_sub(dims, behind, dim_div(dims, b, dim_const(dims, 3)));
+    cr_expect_eq(dim_lo(dims, third), 1);
+    DimId rest = dim_sub(dims, two, dim_mul(dims, b, dim_div(dims, two, b)));
+    cr_expect_eq(dim_lo(dims, rest), 0);
+    cr_expect_eq(dim_hi(dims, rest), 2, "%lld", (long long)dim_hi(dims, rest));
+    DimId of_s = dim_sub(dims, b, dim_mul(dims, s, dim_div(dims, b, s)));
+    cr_expect_eq(dim_lo(dims, of_s), 0);
+    cr_expect_eq(dim_hi(dims, of_s), 4);
+    arena_free(w.arena);
+}

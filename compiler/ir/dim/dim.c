@@ -206,41 +206,73 @@ static DimId intern_sum(DimTab *tab, Sum *sum);
 
 enum { MAX_DIVISIONS = 4 };
 
-/* Tightens the bounds of k d (n / d) + rest by those of k n + rest: d (n / d) is between n - d + 1
- * and n. This makes `n % d` a number below d for every n. `at` is the term with the division by
- * d. */
+/* Whether term `at` times `scale` is k d (n / d) with the symbolic or constant divisor d. */
+static bool is_multiple_of_divisor(const DimTab *tab, const Term *term, DimAtom *division,
+                                   int64_t *scale, int64_t *k) {
+    const Monomial *monomial = &tab->monomials.data[term->monomial];
+    int64_t divisor, common;
+    uint32_t other = 0;
+    *division = tab->atoms.data[monomial->atoms[0]];
+    if (monomial->n_atoms == 1) {
+        if (!division->is_division || !dim_is_const(tab, division->divisor, &divisor)) return false;
+        common = gcd(term->coefficient, divisor);
+        *scale = divisor / common;
+        *k = term->coefficient / common;
+        return true;
+    }
+    if (monomial->n_atoms != 2) return false;
+    if (!division->is_division) *division = tab->atoms.data[monomial->atoms[other = 1]];
+    DimAtom factor = tab->atoms.data[monomial->atoms[1 - other]];
+    uint32_t symbol;
+    *scale = 1;
+    *k = term->coefficient;
+    return division->is_division && dim_is_symbol(tab, division->divisor, &symbol) &&
+           !factor.is_division && factor.symbol == symbol;
+}
+
+/* sum += factor * (d - 1) */
+static void sum_add_rest(DimTab *tab, Sum *sum, DimId d, int64_t factor) {
+    Dim divisor = *get(tab, d);
+    sum_add_dim(tab, sum, &divisor, factor);
+    sum_add_const(sum, -factor);
+}
+
+/* Tightens the bounds of c (n / d) + rest by those of k n + rest, scaled so that the first term is
+ * k d (n / d): d (n / d) is between n - d + 1 and n. This makes `n % d` a number below d, and
+ * `n - n / 2` one of at least n / 2, for every n. `at` is the term with the division. */
 static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
-    const Monomial *monomial = &tab->monomials.data[sum->terms.data[at].monomial];
-    int64_t divisor, most;
-    if (monomial->n_atoms != 1) return;
-    DimAtom atom = tab->atoms.data[monomial->atoms[0]];
-    if (!atom.is_division || !dim_is_const(tab, atom.divisor, &divisor) || divisor < 1) return;
-    int64_t coefficient = sum->terms.data[at].coefficient, k = coefficient / divisor;
-    if (coefficient % divisor || !checked_mul(k, divisor - 1, &most)) return;
-    Sum other = {.constant = sum->constant};
-    for (uint32_t i = 0; i < sum->terms.n; i++)
-        if (i != at)
-            sum_add(tab, &other, sum->terms.data[i].coefficient, sum->terms.data[i].monomial);
+    int64_t scale, k;
+    DimAtom atom;
+    if (!is_multiple_of_divisor(tab, &sum->terms.data[at], &atom, &scale, &k)) return;
+    Sum low = {0};
+    Dim own = {.constant = sum->constant, .n_terms = sum->terms.n};
+    Term *terms = arena_copy(tab->arena, sum->terms.data, sum->terms.n * sizeof(Term));
+    terms[at] = terms[--own.n_terms];
+    own.terms = terms;
     Dim numerator = *get(tab, atom.numerator);
-    sum_add_dim(tab, &other, &numerator, k);
-    DimId id = intern_sum(tab, &other);
-    if (!id) return;
-    int64_t lo = get(tab, id)->lo, hi = get(tab, id)->hi;
-    if (k > 0 && !checked_add(lo, -most, &lo)) return;
-    if (k < 0 && !checked_add(hi, -most, &hi)) return;
-    if (lo > dim->lo) dim->lo = lo;
-    if (hi < dim->hi) dim->hi = hi;
+    sum_add_dim(tab, &low, &own, scale);
+    sum_add_dim(tab, &low, &numerator, k);
+    Sum high = low;
+    high.terms.data = arena_copy(tab->arena, low.terms.data, low.terms.n * sizeof(Term));
+    high.terms.capacity = high.terms.n;
+    sum_add_rest(tab, k > 0 ? &low : &high, atom.divisor, -k);
+    DimId least = intern_sum(tab, &low), greatest = intern_sum(tab, &high);
+    if (least && -floor_div(-get(tab, least)->lo, scale) > dim->lo)
+        dim->lo = -floor_div(-get(tab, least)->lo, scale);
+    if (greatest && floor_div(get(tab, greatest)->hi, scale) < dim->hi)
+        dim->hi = floor_div(get(tab, greatest)->hi, scale);
 }
 
 /* Each division that is taken out leaves a sum of the others to tighten. For many divisions, as in
  * the bytes of a workspace, all subsets would be tried. */
 static bool is_worth_tightening(const DimTab *tab, const Sum *sum) {
-    uint32_t n = 0;
+    uint32_t n = 0, n_products = 0;
     for (uint32_t i = 0; i < sum->terms.n; i++) {
         const Monomial *monomial = &tab->monomials.data[sum->terms.data[i].monomial];
         n += monomial->n_atoms == 1 && tab->atoms.data[monomial->atoms[0]].is_division;
+        n_products += monomial->n_atoms == 2;
     }
-    return sum->terms.n > 1 && n <= MAX_DIVISIONS;
+    return sum->terms.n + n_products > 1 && n <= MAX_DIVISIONS;
 }
 
 static DimId intern_sum(DimTab *tab, Sum *sum) {
@@ -628,7 +660,7 @@ double dim_number(const DimTab *tab, DimId dim, const int64_t *symbol_values) {
     return dim != DIM_NONE && dim_eval(tab, dim, symbol_values, &value) ? (double)value : 0;
 }
 
-/* Structure and printing. */
+/* Structure. */
 
 int64_t dim_constant_part(const DimTab *tab, DimId dim) {
     return get(tab, dim)->constant;
@@ -646,49 +678,4 @@ DimTerm dim_term(const DimTab *tab, DimId dim, uint32_t i) {
 
 DimAtom dim_atom(const DimTab *tab, uint32_t atom) {
     return tab->atoms.data[atom];
-}
-
-static void print_factor(const DimTab *tab, const DimAtom *atom, Text *out) {
-    if (!atom->is_division) {
-        text_puts(out, tab->symbols.data[atom->symbol].name);
-        return;
-    }
-    text_puts(out, "((");
-    dim_print(tab, atom->numerator, out);
-    text_puts(out, ") / (");
-    dim_print(tab, atom->divisor, out);
-    text_puts(out, "))");
-}
-
-void dim_print(const DimTab *tab, DimId dim, Text *out) {
-    const Dim *d = get(tab, dim);
-    if (!dim) {
-        text_puts(out, "?");
-        return;
-    }
-    for (uint32_t i = 0; i < d->n_terms; i++) {
-        int64_t c = d->terms[i].coefficient;
-        if (i)
-            text_puts(out, c < 0 ? " - " : " + ");
-        else if (c < 0)
-            text_puts(out, "-");
-        int64_t magnitude = c < 0 ? -c : c;
-        if (magnitude != 1) text_printf(out, "%lld*", (long long)magnitude);
-        const Monomial *m = &tab->monomials.data[d->terms[i].monomial];
-        for (uint32_t k = 0; k < m->n_atoms; k++) {
-            if (k) text_puts(out, "*");
-            print_factor(tab, &tab->atoms.data[m->atoms[k]], out);
-        }
-    }
-    if (!d->n_terms)
-        text_printf(out, "%lld", (long long)d->constant);
-    else if (d->constant)
-        text_printf(out, " %c %lld", d->constant < 0 ? '-' : '+',
-                    (long long)(d->constant < 0 ? -d->constant : d->constant));
-}
-
-const char *dim_str(const DimTab *tab, Arena *arena, DimId dim) {
-    Text text = {.arena = arena};
-    dim_print(tab, dim, &text);
-    return text_str(&text);
 }

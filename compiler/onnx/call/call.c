@@ -102,6 +102,7 @@ bool attr_list(Call *c, const char *name, uint32_t n, int64_t least, int64_t mos
 
 bool fail_unknown(Call *c, uint32_t i) {
     const Value *value = input_value(c, i);
+    if (value && !onnx_need_least(c, value->undecided, 0)) return false;
     if (value && value->known)
         return onnx_fail(c, DIAG_NO_LOWERING,
                          "its input %u, `%s`, must be a constant, and may not follow from dims",

@@ -22,7 +22,8 @@ bool onnx_check_ranges(Import *im) {
         bool is_dim = false;
         for (uint32_t k = 0; k < im->dims.n && !is_dim; k++) {
             const InputDim *dim = &im->dims.data[k];
-            is_dim = (dim->param && strcmp(dim->param, wanted) == 0) || strcmp(dim->name, wanted) == 0;
+            is_dim =
+                (dim->param && strcmp(dim->param, wanted) == 0) || strcmp(dim->name, wanted) == 0;
             nearest_try(&nearest, dim->name);
         }
         if (is_dim) continue;

@@ -28,6 +28,8 @@ struct Value {
     Known *known;
     const Known
         *whole; /* of a float that was cast: the integers, which follow from dims; or NULL */
+    /* Of elements that dims decide once this one is at least 0, as those of a Min; or DIM_NONE. */
+    DimId undecided;
     const OnnxTensor *tensor;
     Value *given; /* of a function's input: the value of the call, whose node it has; or NULL */
     Scope *given_scope;
@@ -106,6 +108,7 @@ struct Call {
     const OnnxOp *op;
     int64_t opset;
     bool has_failed; /* an error was reported */
+    DimId undecided; /* of the outputs, as in Value */
 };
 
 typedef bool (*OnnxLower)(Call *c);

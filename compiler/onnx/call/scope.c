@@ -45,21 +45,55 @@ static bool narrowed(const Import *im, DimId value, int64_t least, uint32_t symb
     return true;
 }
 
+/* The value where all used dims are at least `at`, and as small as they may be. */
+static bool lowest_value(const Import *im, DimId value, int64_t at, int64_t *found) {
+    int64_t symbols[DIM_MAX_SYMBOLS] = {0};
+    uint32_t symbol;
+    for (uint32_t i = 0; i < im->dims.n; i++) {
+        if (!dim_is_symbol(im->b->dims, im->dims.data[i].unit, &symbol)) continue;
+        const DimBound *bound = &im->dims.data[i].bound;
+        symbols[symbol] = bound->least > at ? bound->least : at < bound->most ? at : bound->most;
+    }
+    return dim_eval(im->b->dims, value, symbols, found);
+}
+
+/* Raises the least values of several dims to one number, the smallest with which the value is at
+ * least `least`, as of the product of two extents. False: there is none. */
+static bool raise(Import *im, DimId value, int64_t least, uint64_t used) {
+    int64_t found, no = 0, yes = im->highest_dim;
+    uint32_t symbol, n = im->bounds.n;
+    if (!lowest_value(im, value, no, &found) || found >= least) return false;
+    if (!lowest_value(im, value, yes, &found) || found < least) return false;
+    while (yes - no > 1) {
+        int64_t middle = (yes + no) / 2;
+        *(lowest_value(im, value, middle, &found) && found >= least ? &yes : &no) = middle;
+    }
+    for (uint32_t i = 0; i < im->dims.n && im->bounds.n < MAX_BOUNDS; i++) {
+        DimBound bound = im->dims.data[i].bound;
+        if (!dim_is_symbol(im->b->dims, im->dims.data[i].unit, &symbol)) continue;
+        if (!(used >> symbol & 1) || bound.least >= yes) continue;
+        bound.least = yes < bound.most ? yes : bound.most;
+        vec_push(im->arena, &im->bounds, bound);
+    }
+    return im->bounds.n > n;
+}
+
 bool onnx_need_least(Call *c, DimId value, int64_t least) {
     Import *im = c->im;
     uint32_t symbol;
     if (value == DIM_NONE || dim_lo(im->b->dims, value) >= least || im->bounds.n == MAX_BOUNDS)
         return true;
     uint64_t used = dim_symbols_used(im->b->dims, value);
-    for (uint32_t i = 0; i < im->dims.n; i++) {
+    bool is_found = false, is_one = (used & (used - 1)) == 0;
+    for (uint32_t i = 0; i < im->dims.n && is_one && !is_found; i++) {
         if (!dim_is_symbol(im->b->dims, im->dims.data[i].unit, &symbol)) continue;
         DimBound range = im->dims.data[i].bound;
-        if (used != (uint64_t)1 << symbol || !narrowed(im, value, least, symbol, &range)) continue;
-        vec_push(im->arena, &im->bounds, range);
-        im->is_given_up = c->has_failed = true;
-        return false;
+        is_found = used == (uint64_t)1 << symbol && narrowed(im, value, least, symbol, &range);
+        if (is_found) vec_push(im->arena, &im->bounds, range);
     }
-    return true;
+    if (!is_found && (is_one || !raise(im, value, least, used))) return true;
+    im->is_given_up = c->has_failed = true;
+    return false;
 }
 
 /* Where sizes pass the limit, the import begins again with smaller dims, of those that neither the

@@ -349,24 +349,29 @@ static bool is_below_always(Call *c, DimId a, DimId b, bool *is_below) {
     return *is_below || dim_prove_le(dims, b, a);
 }
 
-/* The smaller or larger one, if it is the same for all dims. */
+/* The smaller or larger one, if it is the same for all dims. Else a number is decided to be the
+ * smaller one where a shape needs the result. */
 static bool extreme(Call *c, bool is_max, DimId a, DimId b, DimId *result) {
     DimTab *dims = c->im->b->dims;
+    int64_t value;
     bool is_le = dim_prove_le(dims, a, b);
     *result = is_le == is_max ? b : a;
-    return is_le || dim_prove_le(dims, b, a);
+    if (is_le || dim_prove_le(dims, b, a)) return true;
+    c->undecided = dim_is_const(dims, a, &value) ? dim_sub(dims, b, a) : dim_sub(dims, a, b);
+    return false;
 }
 
-/* a - floor(a / b) * b, for a and b of one sign each. If a is a number and b a dim, the dim is
- * narrowed to the values above |a|. */
+/* a - floor(a / b) * b, for a and b of one sign each. Of a number by a dim, which is undecided up
+ * to the number, no more than the number where a shape needs it. */
 static DimId rest_of(Call *c, DimId a, DimId b) {
     DimTab *dims = c->im->b->dims;
     int64_t number_a;
     if (dim_lo(dims, b) < 1) return DIM_NONE;
     if (dim_is_const(dims, a, &number_a)) {
         int64_t least_b = number_a < 0 ? -number_a : number_a + 1;
-        if (!onnx_need_least(c, b, least_b)) return DIM_NONE;
         if (dim_lo(dims, b) >= least_b) return number_a < 0 ? dim_add(dims, a, b) : a;
+        c->undecided = dim_sub(dims, b, number(c, least_b));
+        return DIM_NONE;
     }
     DimId positive = dim_hi(dims, a) <= 0 ? dim_sub(dims, number(c, 0), a) : a;
     if (dim_lo(dims, positive) < 0) return DIM_NONE;

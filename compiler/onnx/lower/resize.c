@@ -197,6 +197,7 @@ static bool size_axis(Call *c, ResizedAxis *a, DimId from, DimId size) {
         a->scale = (double)to / (double)a->from;
         return resized_extent(c, a, (double)to);
     }
+    if (!onnx_need_least(c, size, 1)) return false;
     if (dim_lo(c->im->b->dims, size) < 1)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "an axis would have %s elements",
                          dim_str(c->im->b->dims, c->im->arena, size));

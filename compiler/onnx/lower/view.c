@@ -76,7 +76,7 @@ static bool n_of_range(Call *c, DimId *n) {
 bool onnx_range(Call *c) {
     DimId n;
     NodeId first = input(c, 0), delta = input(c, 2);
-    if (!n_of_range(c, &n)) return false;
+    if (!n_of_range(c, &n) || !onnx_need_least(c, n, 0)) return false;
     NodeId index = build_iota(c->im->b, (DimList){1, &n}, 0, DT_I32);
     if (first == NODE_NONE || delta == NODE_NONE || index == NODE_NONE) return false;
     index = op2(c, OP_MUL, cast_to(c, index, dtype_of(c, first)), delta);

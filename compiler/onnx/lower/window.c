@@ -247,24 +247,31 @@ bool onnx_conv(Call *c) {
 
 /* Pools. */
 
+/* x times a dim. */
+static NodeId times(Call *c, NodeId x, DimId dim) {
+    return op2(c, OP_MUL, x, number_node(c, dim, dtype_of(c, x)));
+}
+
 /* The places in x of each window's largest element. taps: i32[n, c, o..], of all taps in order. */
-static NodeId places_of_taps(Call *c, const Window *w, NodeId taps, const int64_t *extents) {
+static NodeId places_of_taps(Call *c, const Window *w, NodeId taps, const Shape *x) {
+    DimTab *dims = c->im->b->dims;
     Shape shape = *shape_of(c, taps);
     NodeId place = NODE_NONE, sum = index_along(c, &shape, 0);
     bool is_column_major = attr_int(c, "storage_order", 0) != 0;
-    int64_t n_inner = 1, n_all = 1, stride[MAX_RANK] = {1};
+    int64_t n_inner = 1;
+    DimId n_all = number(c, 1), stride[MAX_RANK] = {n_all};
     for (uint32_t i = 0; i < w->n; i++) {
         uint32_t k = is_column_major ? i : w->n - 1 - i;
         stride[k] = n_all;
-        n_all *= extents[k + 2];
+        n_all = dim_mul(dims, n_all, x->dims[k + 2]);
     }
-    sum = op2n(c, OP_MUL, sum, (double)extents[1]);
-    sum = op2n(c, OP_MUL, op2(c, OP_ADD, sum, index_along(c, &shape, 1)), (double)n_all);
+    sum = times(c, sum, x->dims[1]);
+    sum = times(c, op2(c, OP_ADD, sum, index_along(c, &shape, 1)), n_all);
     for (uint32_t k = w->n; k-- > 0; n_inner *= w->size[k]) {
         NodeId tap = op2n(c, OP_REM, op2n(c, OP_DIV, taps, (double)n_inner), (double)w->size[k]);
         place = op2n(c, OP_MUL, index_along(c, &shape, k + 2), (double)w->stride[k]);
         place = op2(c, OP_ADD, place, op2n(c, OP_MUL, tap, (double)w->dilation[k]));
-        place = op2n(c, OP_MUL, op2n(c, OP_SUB, place, (double)w->low[k]), (double)stride[k]);
+        place = times(c, op2n(c, OP_SUB, place, (double)w->low[k]), stride[k]);
         sum = op2(c, OP_ADD, sum, place);
     }
     return sum;
@@ -273,7 +280,6 @@ static NodeId places_of_taps(Call *c, const Window *w, NodeId taps, const int64_
 bool onnx_max_pool(Call *c) {
     Window w;
     NodeId x = input(c, 0);
-    int64_t extents[MAX_RANK];
     Dtype long_dtype;
     if (!window_of(c, x, NULL, &w)) return false;
     NodeId view = windows(c, &w, -INFINITY);
@@ -281,10 +287,10 @@ bool onnx_max_pool(Call *c) {
         Shape flat = *shape_of(c, view);
         flat.rank = 3 + w.n;
         flat.dims[2 + w.n] = number(c, -1);
-        if (!const_dims(c, x, extents) || !elem_dtype(ELEM_INT64, &long_dtype)) return false;
+        if (!elem_dtype(ELEM_INT64, &long_dtype)) return false;
         NodeId taps = build_argreduce(c->im->b, OP_ARGMAX, reshape_to(c, view, &flat), -1, false);
         if (taps == NODE_NONE) return false;
-        output(c, 1, cast_to(c, places_of_taps(c, &w, taps, extents), long_dtype));
+        output(c, 1, cast_to(c, places_of_taps(c, &w, taps, shape_of(c, x)), long_dtype));
     }
     return output(c, 0, over_taps(c, OP_MAX, view, &w));
 }

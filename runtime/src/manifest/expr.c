@@ -141,10 +141,10 @@ bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
     return expr_eval(tokens, expr, (DimValues){NULL, NULL}, value) == EXPR_OK;
 }
 
-/* Infix printing goes through the tokens from the last to the first, and through the text from right
- * to left. A stack of pending pieces replaces recursion. Of the operands that wait there, no two
- * have the same depth of the stack of expr_eval, and an operator waits with each. Beside them wait
- * only the parentheses that have been closed, at most one per operator. */
+/* Infix printing goes through the tokens from the last to the first, and through the text from
+ * right to left. A stack of pending pieces replaces recursion. Of the operands that wait there, no
+ * two have the same depth of the stack of expr_eval, and an operator waits with each. Beside them
+ * wait only the parentheses that have been closed, at most one per operator. */
 enum {
     /* Levels of operands: how tightly one must bind to stand without parentheses. */
     LEVEL_ANY,
