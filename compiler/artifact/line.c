@@ -137,8 +137,12 @@ void line_largest(Writer *w, const DimId *of, uint32_t n) {
     }
     uint32_t n_tokens = 1;
     for (size_t i = begin; i < w->text.n_bytes; i++) n_tokens += w->text.data[i] == ',';
-    if (n_tokens > FRT_MAX_EXPR_TOKENS)
-        line_fail_limit(w, "terms in an expression", FRT_MAX_EXPR_TOKENS);
+    if (n_tokens <= FRT_MAX_EXPR_TOKENS || w->failed) return;
+    line_fail_limit(w, "terms in an expression", FRT_MAX_EXPR_TOKENS);
+    diag_help(w->diags,
+              "Make some dims numbers: in the source, or when a model is imported by "
+              "`fusec import` or `python -m fusec.torch`, as --dim=%s=224.",
+              dim_n_symbols(w->dims) ? dim_symbol_info(w->dims, 0)->name : "H");
 }
 
 void line_expr(Writer *w, DimId dim) {

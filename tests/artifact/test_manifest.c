@@ -239,3 +239,42 @@ Test(manifest, more_tensors_than_a_reader_takes_are_reported) {
     cr_expect(f.diags.n_errors == 1 && f.diags.first->id == DIAG_LIMIT);
     arena_free(f.arena);
 }
+
+/* The iota of as many elements as a power of the sum of four dims. */
+static Fixture with_power(uint32_t power) {
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    text_puts(&text, "dim A in 1..3\ndim B in 1..3\ndim C in 1..3\ndim D in 1..3\n"
+                     "graph g(x: f32[A, B, C, D]) -> (y: i32[N], z: f32[A, B, C, D]) {\n"
+                     "  y = iota([1");
+    for (uint32_t i = 0; i < power; i++) text_puts(&text, "*(A + B + C + D)");
+    text_puts(&text, "])\n  z = relu(x)\n}\n");
+    const char *all = text_str(&text), *extent = strstr(all, "[1*") + 1;
+    const char *end = strchr(extent, ']'), *n = strstr(all, "i32[N]") + 4;
+    Fixture f = fixture_new(
+        str_format(arena, "%.*s%.*s%s", (int)(n - all), all, (int)(end - extent), extent, n + 1));
+    arena_free(arena);
+    return f;
+}
+
+Test(manifest, long_expressions_of_dims_are_written_and_longer_ones_tell_a_remedy) {
+    enum { FITS = 7, TOO_LONG = 9 };
+    Fixture f = with_power(FITS), g = with_power(TOO_LONG);
+    frt_module *module = load(&f);
+    int64_t dims[FRT_MAX_RANK];
+    frt_error err = FRT_ERROR_INIT;
+    const int64_t values[] = {1, 2, 3, 2};
+    cr_expect_eq(frt_module_eval_shape(module, 0, 1, values, dims, &err), FRT_OK, "%s",
+                 err.message);
+    cr_expect_eq(dims[0], 2097152, "%lld", (long long)dims[0]);
+    frt_module_free(module);
+    manifest_of(&g);
+    cr_assert_not_null(g.diags.first);
+    Text text = {.arena = g.arena};
+    diag_print(&g.diags, &text);
+    const char *told = text_str(&text);
+    cr_expect_not_null(strstr(told, "more than 4096 terms in an expression"), "%s", told);
+    cr_expect_not_null(strstr(told, "as --dim=A=224"), "%s", told);
+    arena_free(f.arena);
+    arena_free(g.arena);
+}
