@@ -83,6 +83,7 @@ typedef struct CpuGemmSched {
  * is `lanes_out` axes before the last parallel one. */
 typedef struct CpuTapsSched {
     uint32_t lanes_out, walked, chunk;
+    bool has_planes; /* the image is packed (template/cpu_planes.h) */
 } CpuTapsSched;
 
 /* GPU_GEMV: threads_along_k threads along k. Each has `slots` accumulators of `lanes` chains (lanes

@@ -252,6 +252,7 @@ static void print_params(const Kernel *kernel, const Sched *s, Text *out) {
     case SCHED_CPU_TAPS:
         text_printf(out, ", along i%u, units of %u of i%u", kernel_lane_axis(kernel, s),
                     s->cpu_taps.chunk, s->cpu_taps.walked);
+        if (s->cpu_taps.has_planes) text_puts(out, ", planes");
         break;
     }
 }

@@ -65,6 +65,27 @@ static bool may(const Scheduler *s) {
     return choose_lane_axis(s) != NO_AXIS;
 }
 
+/* Whether planes take less time. Units then have equal parts of the walked axis. */
+static bool choose_planes(const Scheduler *s, uint32_t lane_axis, Sched *sched) {
+    const Kernel *kernel = s->kernel;
+    CpuPlanes planes;
+    uint32_t bytes = dtype_bytes(kernel->reduces.data[0].acc);
+    if (!cpu_planes_find(s->arena, kernel, lane_axis, sched->lanes, &planes)) return false;
+    int64_t n = dim_hi(s->dims, index_axis_extent(s->indices, planes.walked));
+    int64_t most = cpu_planes_outputs(&planes, bytes),
+            n_units = n > most ? (n + most - 1) / most : 1;
+    int64_t chunk = n < 1 ? 1 : (n + n_units - 1) / n_units;
+    double extent = (double)planes.n_windows;
+    double packed =
+        cpu_taps_clocks(s->arena, kernel, lane_axis, sched->lanes, extent, &planes, chunk);
+    double in_place = cpu_taps_clocks(s->arena, kernel, lane_axis, sched->lanes, extent, NULL, 0);
+    if (packed >= in_place) return false;
+    sched->cpu_taps.has_planes = true;
+    sched->cpu_taps.walked = planes.walked;
+    sched->cpu_taps.chunk = (uint32_t)chunk;
+    return true;
+}
+
 static void list_variants(const Scheduler *s, Candidates *list) {
     const Kernel *kernel = s->kernel;
     Variant *variant = candidate_always(list);
@@ -72,13 +93,15 @@ static void list_variants(const Scheduler *s, Candidates *list) {
     sched->template = TEMPLATE_CPU_TAPS;
     uint32_t lane_axis = choose_lane_axis(s);
     sched->lanes = axis_lanes(s, lane_axis);
-    uint32_t walked = choose_walked_axis(s, lane_axis);
     double extent = (double)dim_hi(s->dims, index_axis_extent(s->indices, lane_axis));
     double row = extent * (double)dim_hi(s->dims, kernel_n_reduced(kernel));
     double chunk = SCHED_CPU_TAPS_UNIT / row;
     sched->cpu_taps.lanes_out = kernel->n_parallel - 1 - lane_axis;
-    sched->cpu_taps.walked = walked;
-    sched->cpu_taps.chunk = chunk < 1 ? 1 : (uint32_t)chunk;
+    if (!choose_planes(s, lane_axis, sched)) {
+        sched->cpu_taps.walked = choose_walked_axis(s, lane_axis);
+        sched->cpu_taps.chunk = chunk < 1 ? 1 : (uint32_t)chunk;
+    }
+    uint32_t walked = sched->cpu_taps.walked;
     DimId units = dim_const(s->dims, 1);
     for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
         DimId own = index_axis_extent(s->indices, axis);

@@ -14,7 +14,9 @@ typedef struct Finder {
     const Kernel *kernel;
     const ScalarTab *scalars;
     IndexTab *tab;
-    uint32_t m, k;
+    ScalarId value;
+    uint32_t axis, k;
+    bool is_far; /* neighbours along the axis may be any number of elements apart */
     Digit tap;
     int64_t stride, step; /* of an index that moves with m; 0: none has been seen */
     CpuStrips *strips;
@@ -59,8 +61,8 @@ static bool is_apart(const Finder *f, Digit digit) {
     return f->tap.n == 1 || digit.run >= f->tap.run * f->tap.n || digit.run * digit.n <= f->tap.run;
 }
 
-/* How an index moves with m and with the taps. False: it moves in another way, or with k in a way
- * that is not known, or elements of other taps lie between its neighbours. */
+/* How an index moves with the axis and with the taps. False: it moves in another way, or with k in
+ * a way that is not known, or elements of other taps lie between its neighbours. */
 static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t *step,
                         bool *has_others) {
     const DimTab *dims = indextab_dims(f->tab);
@@ -70,7 +72,7 @@ static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(f->tab, expr.terms[i].atom);
         Digit digit;
-        if (atom.axes >> f->m & 1) {
+        if (atom.axes >> f->axis & 1) {
             bool is_axis = atom.kind == ATOM_AXIS;
             if (!is_axis || !dim_is_const(dims, expr.terms[i].coefficient, stride)) return false;
         } else if (!(atom.axes >> f->k & 1)) {
@@ -82,9 +84,9 @@ static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t
         } else if (is_apart(f, digit)) {
             *has_others = true;
             int64_t apart;
-            bool is_near = dim_is_const(dims, expr.terms[i].coefficient, &apart) && apart > 0 &&
-                           apart <= INDEX_NEAR_STRIDE;
-            if (is_near && (index_axes(f->tab, index) >> f->m & 1)) return false;
+            bool is_near = !f->is_far && dim_is_const(dims, expr.terms[i].coefficient, &apart) &&
+                           apart > 0 && apart <= INDEX_NEAR_STRIDE;
+            if (is_near && (index_axes(f->tab, index) >> f->axis & 1)) return false;
         } else {
             return false;
         }
@@ -92,7 +94,8 @@ static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t
     return true;
 }
 
-/* Whether the index is a function of the element of the row, and of nothing else on m and taps. */
+/* Whether the index is a function of the element of the row, and of nothing else on axis and taps.
+ */
 static bool takes_index(Finder *f, IndexId index, bool *has_others) {
     int64_t stride, step;
     if (!index_moves(f, index, &stride, &step, has_others)) return false;
@@ -102,11 +105,11 @@ static bool takes_index(Finder *f, IndexId index, bool *has_others) {
     return stride * f->step == step * f->stride;
 }
 
-/* Conditions on m are those outside of which the operand is a constant. */
+/* Conditions on the axis are those outside of which the operand is a constant. */
 static bool takes_guard(Finder *f, GuardId id) {
     for (; id; id = guard_get(f->scalars, id).next) {
         Guard own = guard_get(f->scalars, id);
-        bool has_others, moves = index_axes(f->tab, own.index) >> f->m & 1;
+        bool has_others, moves = index_axes(f->tab, own.index) >> f->axis & 1;
         if (!takes_index(f, own.index, &has_others)) return false;
         if (moves && (has_others || !guard_has(f->scalars, f->outer, own))) return false;
     }
@@ -116,9 +119,10 @@ static bool takes_guard(Finder *f, GuardId id) {
 static bool takes_load(Finder *f, ScalarId id) {
     const Scalar *load = scalar_get(f->scalars, id);
     bool has_others;
-    int64_t stride = index_stride_const(f->tab, load->index, f->m);
-    if (!takes_index(f, load->index, &has_others) || stride > INDEX_NEAR_STRIDE) return false;
-    if (stride > 1 && dtype_bytes(load->dtype) < 4) return false;
+    int64_t stride = index_stride_const(f->tab, load->index, f->axis);
+    if (!takes_index(f, load->index, &has_others)) return false;
+    if (!f->is_far && stride > INDEX_NEAR_STRIDE) return false;
+    if (!f->is_far && stride > 1 && dtype_bytes(load->dtype) < 4) return false;
     if (stride > (int64_t)f->strips->stride) {
         f->strips->stride = (uint32_t)stride;
         f->strips->load = id;
@@ -147,7 +151,7 @@ static Digit nearest_digit(const Finder *f, const bool *needed) {
     int64_t least = INT64_MAX, step;
     for (ScalarId id = 1; id <= scalar_count(f->scalars); id++) {
         const Scalar *s = scalar_get(f->scalars, id);
-        if (!needed[id] || s->kind != SCALAR_LOAD || !(index_axes(f->tab, s->index) >> f->m & 1))
+        if (!needed[id] || s->kind != SCALAR_LOAD || !(index_axes(f->tab, s->index) >> f->axis & 1))
             continue;
         IndexExpr expr = index_expr(f->tab, s->index);
         for (uint32_t i = 0; i < expr.n_terms; i++)
@@ -180,7 +184,7 @@ static bool number_strips(const Finder *f, int64_t n_windows) {
     return true;
 }
 
-/* The elements of each strip at which all conditions on m hold. */
+/* The elements of each strip at which all conditions on the axis hold. */
 static bool find_ranges(const Finder *f) {
     const DimTab *dims = indextab_dims(f->tab);
     CpuStrips *s = f->strips;
@@ -190,7 +194,7 @@ static bool find_ranges(const Finder *f) {
             Guard g = guard_get(f->scalars, id);
             int64_t stride, step, offset, lo, hi;
             bool has_others;
-            if (!(index_axes(f->tab, g.index) >> f->m & 1)) continue;
+            if (!(index_axes(f->tab, g.index) >> f->axis & 1)) continue;
             index_moves(f, g.index, &stride, &step, &has_others);
             if (!dim_is_const(dims, index_expr(f->tab, g.index).offset, &offset) ||
                 !dim_is_const(dims, g.lo, &lo) || !dim_is_const(dims, g.hi, &hi))
@@ -214,7 +218,7 @@ static void find_outside(Finder *f, ScalarId value) {
     if (s->kind != SCALAR_PRIM || s->prim != PRIM_SELECT) return;
     const Scalar *inside = scalar_get(f->scalars, s->args[0]);
     if (inside->kind != SCALAR_INSIDE || scalar_get(f->scalars, s->args[2])->kind != SCALAR_CONST ||
-        !(guard_axes(f->scalars, inside->guard) >> f->m & 1))
+        !(guard_axes(f->scalars, inside->guard) >> f->axis & 1))
         return;
     f->outer = inside->guard;
     f->strips->outside = s->args[2];
@@ -247,7 +251,7 @@ uint32_t cpu_strips_width(const CpuStrips *strips) {
 static bool are_worth_while(const Finder *f) {
     const DimTab *dims = indextab_dims(f->tab);
     enum { LEAST_WINDOWS = 7, ELEM_BYTES = 4 };
-    int64_t windows = dim_hi(dims, kernel_axis_extent(f->kernel, f->m));
+    int64_t windows = dim_hi(dims, kernel_axis_extent(f->kernel, f->axis));
     int64_t columns = dim_hi(dims, kernel_axis_extent(f->kernel, gemm_axis_n(f->kernel)));
     bool is_large = columns > SCHED_CPU_STRIPS_WEIGHTS_BYTES / ELEM_BYTES / f->strips->depth;
     return windows >= (is_large ? SCHED_CPU_STRIPS_WINDOWS : LEAST_WINDOWS) &&
@@ -256,37 +260,65 @@ static bool are_worth_while(const Finder *f) {
 }
 
 /* Whether the operand has strips if this digit is that of the taps. */
-static bool take_taps(Finder *f, const bool *needed) {
+static bool take_taps(Finder *f, const bool *needed, Digit tap, int64_t n_windows) {
+    f->tap = tap;
     if (!takes_all(f, needed)) return false;
     f->strips->run = f->tap.run;
     f->strips->n_taps = f->tap.n;
     f->strips->step_by = f->step;
     f->strips->step_of = f->stride;
-    return number_strips(f, dim_hi(indextab_dims(f->tab), kernel_axis_extent(f->kernel, f->m)));
+    return number_strips(f, n_windows);
+}
+
+/* False: the operand has no strips along any axis. */
+static bool finder_new(const Kernel *kernel, ScalarId value, uint32_t axis, CpuStrips *strips,
+                       Finder *f) {
+    *f = (Finder){.kernel = kernel,
+                  .scalars = kernel->scalars,
+                  .tab = scalartab_indices(kernel->scalars),
+                  .value = value,
+                  .axis = axis,
+                  .k = kernel->first_reduced,
+                  .strips = strips};
+    return dim_is_const(indextab_dims(f->tab), kernel_axis_extent(kernel, f->k), &strips->depth) &&
+           strips->depth >= 1 && dtype_is_float(scalar_get(f->scalars, value)->dtype);
+}
+
+bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                      CpuStrips *strips) {
+    Finder f;
+    if (!finder_new(kernel, value, axis, strips, &f)) return false;
+    const bool *needed = kernel_needed_scalars(arena, kernel, &value, 1);
+    find_outside(&f, value);
+    Digit nearest = nearest_digit(&f, needed);
+    return take_taps(&f, needed, nearest, INT64_MAX) && find_ranges(&f);
+}
+
+bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                       const CpuStrips *along, CpuStrips *strips) {
+    Finder f;
+    if (!finder_new(kernel, value, axis, strips, &f)) return false;
+    const bool *needed = kernel_needed_scalars(arena, kernel, &value, 1);
+    int64_t n_taps = along->depth / along->n_taps;
+    f.is_far = true;
+    find_outside(&f, value);
+    if (n_taps > CPU_STRIPS_MOST_TAPS || (along->run != 1 && along->run != n_taps)) return false;
+    return take_taps(&f, needed, (Digit){along->run == 1 ? along->n_taps : 1, n_taps}, INT64_MAX);
 }
 
 bool cpu_strips_find(Arena *arena, const Kernel *kernel, CpuStrips *strips) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    Finder f = {.kernel = kernel,
-                .scalars = kernel->scalars,
-                .tab = scalartab_indices(kernel->scalars),
-                .m = gemm_axis_m(kernel),
-                .k = gemm_axis_k(kernel),
-                .tap = {1, 1},
-                .strips = strips};
-    const bool *needed = kernel_needed_scalars(arena, kernel, &reduce->lhs, 1);
-    Dtype dtype = scalar_get(f.scalars, reduce->lhs)->dtype;
-    bool is_known =
-        dim_is_const(indextab_dims(f.tab), kernel_axis_extent(kernel, f.k), &strips->depth);
-    if (!is_known || strips->depth < 1 || dtype != reduce->acc || !dtype_is_float(dtype))
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    int64_t windows = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)));
+    Finder f;
+    if (!finder_new(kernel, reduce->lhs, gemm_axis_m(kernel), strips, &f) ||
+        scalar_get(kernel->scalars, reduce->lhs)->dtype != reduce->acc)
         return false;
+    const bool *needed = kernel_needed_scalars(arena, kernel, &reduce->lhs, 1);
     find_outside(&f, reduce->lhs);
-    f.tap = nearest_digit(&f, needed);
-    bool takes = take_taps(&f, needed);
-    if (!takes && f.tap.n > 1) {
-        f.tap = (Digit){1, 1};
-        takes = take_taps(&f, needed);
-    }
+    Digit nearest = nearest_digit(&f, needed);
+    bool takes = take_taps(&f, needed, nearest, windows);
+    if (!takes && nearest.n > 1) takes = take_taps(&f, needed, (Digit){1, 1}, windows);
     bool gains = strips->n_taps > 1 || strips->stride > 1;
     return takes && gains && find_ranges(&f) && are_worth_while(&f);
 }

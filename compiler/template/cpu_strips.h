@@ -27,8 +27,8 @@ typedef struct CpuStrips {
     uint32_t strip_of[CPU_STRIPS_MOST_TAPS], shift_of[CPU_STRIPS_MOST_TAPS]; /* per tap */
     uint32_t first_tap[INDEX_NEAR_STRIDE];  /* per strip: the tap with shift 0 */
     uint32_t last_shift[INDEX_NEAR_STRIDE]; /* per strip: the largest shift of its taps */
-    /* Per strip: the elements [lo, hi), counted along m, at which every guard on m holds. At all
-     * others the operand is `outside`. */
+    /* Per strip: the elements [lo, hi), counted along the axis, at which every guard on it holds.
+     * At all others the operand is `outside`. */
     int64_t lo[INDEX_NEAR_STRIDE], hi[INDEX_NEAR_STRIDE];
     ScalarId outside;         /* a constant; SCALAR_NONE: no guard is on m */
     GuardId inside;           /* where the operand is not that constant */
@@ -39,6 +39,13 @@ typedef struct CpuStrips {
 
 /* Finds the strips of the lhs, where they are worth while. */
 bool cpu_strips_find(Arena *arena, const Kernel *kernel, CpuStrips *strips);
+/* Finds those of an operand along `axis`, in place of m. */
+bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                      CpuStrips *strips);
+/* Finds those of the taps that are left, along an axis whose neighbours may be far apart. Their
+ * ranges are not set. */
+bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                       const CpuStrips *along, CpuStrips *strips);
 
 /* Steps of k whose strips no other steps share: blocks of k are whole multiples. */
 static inline int64_t cpu_strips_step(const CpuStrips *strips) {

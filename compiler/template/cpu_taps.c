@@ -121,3 +121,15 @@ double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes) {
     double n = CPU_TAPS_END_STEPS * (extent - inside) + ceil(inside / lanes);
     return steps.has_guards ? n * CPU_TAPS_GUARDED_STEPS : n;
 }
+
+double cpu_taps_clocks(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes,
+                       double extent, const CpuPlanes *planes, int64_t n_outputs) {
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    CpuTapsAccesses accesses = cpu_taps_accesses(arena, kernel, axis, lanes);
+    double rest = COST_TAP_ACCESS_CLOCKS * accesses.rest;
+    if (planes) return cpu_planes_clocks(planes, n_outputs, lanes) + ceil(extent / lanes) * rest;
+    double depth = (double)dim_hi(dims, kernel_n_reduced(kernel));
+    double taps = depth * (COST_TAP_CLOCKS + COST_TAP_ACCESS_CLOCKS * accesses.tap);
+    CpuTapsSteps steps = cpu_taps_steps(arena, kernel, axis, lanes);
+    return cpu_taps_time(steps, extent, lanes) * (COST_TAPS_STEP_CLOCKS + rest + taps);
+}

@@ -56,7 +56,8 @@ static const Convolution convolutions[] = {
     {2, 67, 3, 4, 2, 2, false}, {2, 7, 7, 1, 3, 1, false},  {3, 21, 4, 5, 1, 1, false},
     {17, 9, 3, 1, 1, 1, true},  {37, 11, 2, 1, 0, 1, true}, {8, 20, 3, 2, 1, 2, true},
     {1, 20, 3, 1, 1, 1, true},  {8, 6, 5, 1, 2, 1, true},   {16, 13, 11, 1, 5, 1, true},
-    {5, 1, 1, 1, 0, 1, true}};
+    {5, 1, 1, 1, 0, 1, true},   {3, 15, 5, 2, 2, 1, false}, {2, 41, 8, 1, 3, 1, false},
+    {3, 40, 7, 3, 0, 2, false}, {2, 12, 6, 1, 5, 2, false}, {1, 60, 11, 1, 5, 1, false}};
 enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
 static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
@@ -84,12 +85,15 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
         Convolution convolution;
         bool is_taps;
         uint32_t lanes_out;
-    } cases[] = {{{12, 30, 3, 1, 1, 1, false}, true, 1},
-                 {{12, 30, 3, 2, 0, 1, false}, true, 1},
-                 {{12, 30, 3, 5, 0, 1, false}, true, 1},
-                 {{12, 30, 3, 9, 0, 1, false}, false, 0}, /* the pixels are too far apart */
-                 {{40, 30, 3, 2, 1, 1, true}, true, 4},
-                 {{12, 30, 12, 1, 0, 1, false}, false, 0}}; /* 144 taps */
+        bool has_planes;
+    } cases[] = {{{12, 30, 3, 1, 1, 1, false}, true, 1, true},
+                 {{12, 30, 3, 2, 0, 1, false}, true, 1, false},
+                 {{12, 30, 5, 2, 2, 1, false}, true, 1, true},
+                 {{12, 30, 2, 2, 0, 1, false}, true, 1, false}, /* each element is used once */
+                 {{12, 30, 3, 5, 0, 1, false}, true, 1, false},
+                 {{12, 30, 3, 9, 0, 1, false}, false, 0, false}, /* the pixels are too far apart */
+                 {{40, 30, 3, 2, 1, 1, true}, true, 4, false},
+                 {{12, 30, 12, 1, 0, 1, false}, false, 0, false}}; /* 144 taps */
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *source = source_of(arena, &cases[i].convolution, "f32");
@@ -98,10 +102,23 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
         const Sched *sched = product_of(priced.plan);
         cr_assert_not_null(sched, "%s", source);
         cr_expect_eq(sched->template == TEMPLATE_CPU_TAPS, cases[i].is_taps, "%s", source);
-        if (cases[i].is_taps)
-            cr_expect_eq(sched->cpu_taps.lanes_out, cases[i].lanes_out, "%s", source);
+        if (!cases[i].is_taps) continue;
+        cr_expect_eq(sched->cpu_taps.lanes_out, cases[i].lanes_out, "%s", source);
+        cr_expect_eq(sched->cpu_taps.has_planes, cases[i].has_planes, "%s", source);
     }
     arena_free(arena);
+}
+
+/* The residual may lie in the memory that the outputs overwrite, so none is computed twice. */
+Test(cpu_taps, planes_add_a_residual_once, .timeout = 60) {
+    Text report = {.arena = arena_new(NULL)};
+    const char *source =
+        "graph g(x: f32[2, 3, 21, 21], w: f32[3, 1, 5, 5], v: f32[21, 21]) -> (y: f32[2, 3, 21, "
+        "21]) {\n  s = tanh(x) @ v\n  fuse must {\n    c = conv2d(x, w, padding=2, groups=3)\n"
+        "    t = s + c * s\n  }\n  y = t @ v\n}\n";
+    bool ok = is_right(source, target_get(TARGET_CPU), 2, &report);
+    cr_expect(ok, "%s%s", source, text_str(&report));
+    arena_free(report.arena);
 }
 
 /* Axes of one element, as the batch of one image, join no others to each other; and weights that

@@ -50,6 +50,12 @@ Val cpu_lanes_below(const Lower *lower, Val n, uint32_t lanes) {
     return k_ult(k, lane, limit);
 }
 
+void cpu_prefetch(const Codegen *k, Val pointer, uint32_t level) {
+    Val args[4] = {pointer, k_i32(k, 0), k_i32(k, 4 - level), k_i32(k, 1)};
+    LLVMTypeRef overload = k->ptr;
+    k_intrinsic_of(k, "llvm.prefetch", &overload, 1, args, 4);
+}
+
 void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole, CpuStep *step,
                    void *user) {
     const Codegen *k = lower->k;
@@ -65,6 +71,30 @@ void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole,
     If left = if_begin(k, k_nei(k, rest, 0));
     step(user, to, cpu_lanes_below(lower, rest, lanes));
     if_end(k, &left);
+}
+
+bool cpu_may_repeat(const Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    const bool *live = kernel_live_scalars(lower->k->arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && s->kind == SCALAR_LOAD && lower->may_change[lower_arg(lower, s->buffer)])
+            return false;
+    }
+    return true;
+}
+
+void cpu_cover(Lower *lower, Val n, uint32_t lanes, bool may_repeat, CpuStep *step, void *user) {
+    const Codegen *k = lower->k;
+    Val zero = lower_index_const(lower, 0), last = k_subi(k, n, lanes);
+    bool is_whole = is_zero(cpu_modulo(lower, n, lanes));
+    if (is_whole || !may_repeat || !LLVMIsAConstantInt(n) || LLVMConstIntGetSExtValue(last) < 0) {
+        cpu_each_step(lower, zero, n, lanes, is_whole, step, user);
+        return;
+    }
+    Loop loop = loop_over(k, n, lanes);
+    step(user, k_smin(k, loop.index, last), NULL);
+    loop_end(k, &loop);
 }
 
 /* Arrays. */

@@ -26,6 +26,9 @@ Val cpu_modulo(const Lower *lower, Val value, uint32_t n);
 /* A mask of the lanes below `n`, counted from 0. */
 Val cpu_lanes_below(const Lower *lower, Val n, uint32_t lanes);
 
+/* Prefetches the line at `pointer`, which may be any address, into cache level 1 or 2. */
+void cpu_prefetch(const Codegen *k, Val pointer, uint32_t level);
+
 /* Emits one step of `lanes` elements at index `at`. Lanes outside `mask` do not exist; NULL: all
  * do. */
 typedef void CpuStep(void *user, Val at, Val mask);
@@ -33,6 +36,13 @@ typedef void CpuStep(void *user, Val at, Val mask);
  * is_whole: there is no rest. `lanes` is a power of two. */
 void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole, CpuStep *step,
                    void *user);
+
+/* Whether outputs may be computed and stored twice: the kernel reads none of the memory that it
+ * writes. */
+bool cpu_may_repeat(const Lower *lower);
+/* Steps through [0, n). If it may repeat elements, the last step begins earlier rather than have a
+ * mask, unless n is shorter than a step. */
+void cpu_cover(Lower *lower, Val n, uint32_t lanes, bool may_repeat, CpuStep *step, void *user);
 
 /* An array on the kernel's stack: accumulators, or the finished results of one slot. */
 typedef struct CpuArray {

@@ -7,7 +7,7 @@
  * loop. An fma waits for the one before, so several elements of the walked axis have their chains
  * side by side.
  * template/cpu_taps.h has the steps along the lane axis. */
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/taps.h"
 #include "template/cpu_taps.h"
 
 #include <string.h>
@@ -15,19 +15,7 @@
 /* Chains side by side, and fmas that are emitted for them. */
 enum { MOST_CHAINS = 4, MOST_PRODUCTS = 256 };
 
-typedef struct Taps {
-    Lower *lower;
-    Point unit;
-    uint32_t lanes;
-    int64_t depth;
-    const Point
-        *points; /* per tap, in the walked axis's loop around that of the lanes; else NULL */
-    PointPiece piece;
-    Val begin, end; /* of the walked axis */
-    uint32_t n_chains;
-} Taps;
-
-static Val operand(Point *point, ScalarId id, Dtype acc) {
+Val taps_operand(Point *point, ScalarId id, Dtype acc) {
     Dtype dtype = scalar_get(point->lower->kernel->scalars, id)->dtype;
     return convert_value(point->lower->k, point_lanes(point, id), dtype, acc);
 }
@@ -65,8 +53,8 @@ static void outputs(const Taps *taps, Point *points, uint32_t n, const Point *be
     }
     for (int64_t t = 0; t < taps->depth; t++)
         for (uint32_t i = 0; i < n; i++) {
-            Val left = operand(&at_tap[i][t], reduce->lhs, reduce->acc);
-            Val right = operand(&at_tap[i][t], reduce->rhs, reduce->acc);
+            Val left = taps_operand(&at_tap[i][t], reduce->lhs, reduce->acc);
+            Val right = taps_operand(&at_tap[i][t], reduce->rhs, reduce->acc);
             sums[i] = math_multiply_add(k, reduce->acc, left, right, sums[i]);
         }
     for (uint32_t i = 0; i < n; i++) {
@@ -229,7 +217,9 @@ void emit_cpu_taps(Lower *lower) {
     while (taps.n_chains > 1 && taps.n_chains * taps.depth > MOST_PRODUCTS) taps.n_chains /= 2;
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     set_unit(&taps, units.index);
-    if (cpu_taps_go_along_lanes(lower->kernel, lower->lane_axis, taps.lanes))
+    if (lower->variant->sched.cpu_taps.has_planes)
+        taps_from_planes(&taps);
+    else if (cpu_taps_go_along_lanes(lower->kernel, lower->lane_axis, taps.lanes))
         along_rows(&taps);
     else
         along_lanes(&taps);

@@ -129,8 +129,6 @@ Val gemm_element(const Gemm *gemm, Val base, Val at);
 Val gemm_load(const Gemm *gemm, Val pointer);
 void gemm_store(const Gemm *gemm, Val pointer, Val value);
 
-/* Prefetches the line at `pointer`, which may be any address, into cache level 1 or 2. */
-void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level);
 /* Whether the operand is a load whose index depends on no other load. Then its element has this
  * address, even at a point that does not exist. */
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand);

@@ -24,13 +24,6 @@ void gemm_store(const Gemm *gemm, Val pointer, Val value) {
     k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->acc));
 }
 
-void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level) {
-    const Codegen *k = gemm->lower->k;
-    Val args[4] = {pointer, k_i32(k, 0), k_i32(k, 4 - level), k_i32(k, 1)};
-    LLVMTypeRef overload = k->ptr;
-    k_intrinsic_of(k, "llvm.prefetch", &overload, 1, args, 4);
-}
-
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand) {
     const ScalarTab *scalars = gemm->lower->kernel->scalars;
     const Scalar *load = scalar_get(scalars, operand->value);
@@ -198,7 +191,7 @@ static void pack_row_step(void *user, Val at, Val mask) {
     if (gemm->row.pack.run || !gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
-    gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->row, &next), 2);
+    cpu_prefetch(gemm->lower->k, gemm_operand_address(gemm, &gemm->row, &next), 2);
 }
 
 static void pack_rows_along_k(Gemm *gemm) {

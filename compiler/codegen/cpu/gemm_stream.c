@@ -81,7 +81,7 @@ static void prefetch_next(const Steps *steps, Val at) {
         Val at_k = point.axis[gemm->k_axis];
         point.axis[gemm->k_axis] = k_add(gemm->lower->k, at_k, constant(gemm, steps->n));
         point.axis[gemm->column.axis] = at;
-        gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->column, &point), 2);
+        cpu_prefetch(gemm->lower->k, gemm_operand_address(gemm, &gemm->column, &point), 2);
     }
 }
 

@@ -60,7 +60,7 @@ static uint32_t line_elems(const Gemm *gemm) {
 static void prefetch_columns(const Gemm *gemm, Val columns) {
     int64_t ahead = (int64_t)PREFETCH_STEPS * gemm->panel_columns;
     for (uint32_t c = 0; c < gemm->tile_columns; c += line_elems(gemm))
-        gemm_prefetch(gemm, panel_offset(gemm, columns, ahead + c), 1);
+        cpu_prefetch(gemm->lower->k, panel_offset(gemm, columns, ahead + c), 1);
 }
 
 /* The steps of the loop over the block of k: packed pairs, or whole pairs of panels in memory. */
@@ -179,7 +179,7 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
     for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step, has_second);
     Val *pointers = &tile->values[tile->n_accs];
     for (uint32_t i = 0; i < tile->n_ahead; i++) {
-        gemm_prefetch(gemm, pointers[2], 2);
+        cpu_prefetch(gemm->lower->k, pointers[2], 2);
         pointers[2] = panel_offset(gemm, pointers[2], line_elems(gemm));
     }
     Val steps = k_int(k->i64, unroll);

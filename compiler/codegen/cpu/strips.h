@@ -1,0 +1,30 @@
+/* Packing the rows of an image in strips, on a CPU. See template/cpu_strips.h. */
+#ifndef FUSEC_CODEGEN_CPU_STRIPS_H
+#define FUSEC_CODEGEN_CPU_STRIPS_H
+
+#include "codegen/cpu/cpu.h"
+#include "template/cpu_strips.h"
+
+/* The row of an image that tap 0 reads at one step of k. */
+typedef struct StripRow {
+    Lower *lower;
+    const CpuStrips *strips;
+    ScalarId value;
+    Dtype acc; /* of the packed elements */
+    uint32_t axis, lanes;
+    ScalarId outside;    /* of the strips, or of conditions on other axes; SCALAR_NONE: no guards */
+    GuardId inside;      /* where the value is not `outside` */
+    Point point;         /* all axes are set but `axis` */
+    Val begin, n;        /* windows */
+    Val memory;          /* of the first strip */
+    uint32_t pitch;      /* elements of a strip */
+    uint32_t step;       /* elements from one strip to the next */
+    int64_t steps_ahead; /* of k to a row that is prefetched; 0: none is */
+} StripRow;
+
+/* Packs the strips of the row. Vectors lie inside of the range in which all guards on the axis
+ * hold, and the last one begins earlier rather than have a mask. The rest of a strip has the
+ * value outside, also where no window reads it. Changes the row's point. */
+void strips_pack_row(StripRow *row);
+
+#endif

@@ -1,0 +1,39 @@
+/* Planes: the rows of an image that the taps of a work unit read, packed in strips on a CPU.
+ *
+ * The taps of a depthwise convolution go over several rows of the image. The rows that are alike
+ * modulo the stride along the walked axis lie one after the other, as the elements of a row do in
+ * its strips (cpu_strips.h), with the padding around them. So each tap of a vector of outputs is a
+ * contiguous vector at a constant distance from the output's place, without guards, and each
+ * element of the image is packed once for all taps and all rows of the unit. */
+#ifndef FUSEC_TEMPLATE_CPU_PLANES_H
+#define FUSEC_TEMPLATE_CPU_PLANES_H
+
+#include "template/cpu_strips.h"
+
+typedef struct CpuPlanes {
+    ScalarId image;  /* the operand that is packed; the other one is the same for all outputs of a
+                      * unit */
+    uint32_t walked; /* the axis of the rows of outputs */
+    CpuStrips along, across;
+    ScalarId outside; /* of the image where `inside` does not hold, or SCALAR_NONE */
+    GuardId inside;
+    int64_t n_windows; /* of a row of outputs */
+    uint32_t pitch;    /* elements of a strip */
+} CpuPlanes;
+
+/* Finds the planes of a GEMM of one column whose lanes lie along `axis`. */
+bool cpu_planes_find(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes,
+                     CpuPlanes *planes);
+/* The elements of a row of the image. */
+uint32_t cpu_planes_row(const CpuPlanes *planes);
+/* The rows of the image for so many rows of outputs, and the first one of those that are alike. */
+int64_t cpu_planes_rows(const CpuPlanes *planes, int64_t n_outputs);
+int64_t cpu_planes_first(const CpuPlanes *planes, int64_t n_outputs, uint32_t across);
+/* The element of the planes that tap `tap` of the first output reads. */
+int64_t cpu_planes_offset(const CpuPlanes *planes, int64_t n_outputs, int64_t tap);
+/* The most rows of outputs whose planes stay in the nearest cache. */
+int64_t cpu_planes_outputs(const CpuPlanes *planes, uint32_t elem_bytes);
+/* The clocks of a row of outputs beside its stores, if a unit has so many. */
+double cpu_planes_clocks(const CpuPlanes *planes, int64_t n_outputs, uint32_t lanes);
+
+#endif
