@@ -57,8 +57,7 @@ static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
     bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
     bool has_one_vector = dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
     uint32_t most_rows = is_wide ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
-    if (gemm->has_strips && !gemm->is_transposed && has_one_vector && !is_wide)
-        most_rows = SCHED_CPU_STRIP_ROWS;
+    if (!gemm->is_transposed && has_one_vector && !is_wide) most_rows = SCHED_CPU_STRIP_ROWS;
     if (gemm->leaves_rows)
         most_rows = is_wide || has_one_vector ? SCHED_CPU_POINTER_ROWS : SCHED_CPU_LOW_TILE_ROWS;
     uint32_t rows = cut(n_rows, most_rows, 1);
@@ -120,15 +119,23 @@ static int64_t most_columns(const Gemm *gemm) {
     return has_all ? all + SCHED_CPU_MOST_VECTORS * gemm->lanes : most;
 }
 
+/* The most elements of k of a panel of rows. */
+static int64_t most_row_depth(const Gemm *gemm) {
+    Tile tile = choose_fitting_tile(gemm, dim_hi(gemm->dims, gemm->rows));
+    return SCHED_CPU_ROWS_BYTES / gemm->acc_bytes / tile.rows;
+}
+
 /* The most elements of k per block: packed columns have a fixed amount of memory, whatever their
  * number. An operand that is not packed comes from memory again in each block of k, so blocks are
- * as long as that memory allows. */
+ * as long as that memory allows. So they are beside columns of one vector, which take little
+ * memory: then rows are read in long runs. */
 static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
     int64_t most = SCHED_CPU_DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
-    if (gemm->leaves_columns)
-        return SCHED_CPU_ROWS_BYTES / gemm->acc_bytes /
-               choose_fitting_tile(gemm, dim_hi(gemm->dims, gemm->rows)).rows;
+    if (gemm->leaves_columns) return most_row_depth(gemm);
     if (gemm->leaves_rows && gemm->launch.n_gemms == 1) return room / columns;
+    bool has_one_vector = !gemm->is_transposed && dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
+    int64_t deepest = min_i64(room / columns, most_row_depth(gemm));
+    if (has_one_vector && gemm->launch.n_gemms == 1 && deepest > most) return deepest;
     return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
 }
 
@@ -288,7 +295,9 @@ static void add_packed(const Gemm *gemm, Variant *variant) {
 static void leave_operands(Gemm *gemm) {
     bool has_row_strips = gemm->has_strips && !gemm->is_transposed;
     bool has_column_strips = gemm->has_strips && gemm->is_transposed;
-    gemm->leaves_rows = !has_row_strips && cpu_pack_leaves_rows(gemm->kernel, gemm->is_transposed);
+    Arena *arena = scalartab_arena(gemm->kernel->scalars);
+    gemm->leaves_rows = !has_row_strips &&
+                        cpu_pack_leaves_rows(arena, gemm->kernel, gemm->is_transposed, gemm->lanes);
     gemm->leaves_columns =
         !has_column_strips && cpu_pack_leaves_columns(gemm->kernel, gemm->is_transposed);
 }

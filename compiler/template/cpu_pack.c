@@ -24,8 +24,15 @@ static bool has_sum(const Kernel *kernel, ScalarId value) {
            is_sum(tab, load->index, gemm_axis_k(kernel));
 }
 
-/* Steps of k at equal distances are packed quickly, unless rows are apart too. */
-static bool leaves_rows(const Kernel *kernel, ScalarId value, uint32_t axis) {
+/* Whether n has at most as many elements as a vector has lanes. */
+static bool is_narrow(const Kernel *kernel, uint32_t lanes) {
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    return dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel))) <= lanes;
+}
+
+/* Steps of k at equal distances are packed quickly, unless rows are apart too, or each row has to
+ * be found by itself for few columns. */
+static bool leaves_rows(const Kernel *kernel, ScalarId value, uint32_t axis, uint32_t lanes) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     if (!has_sum(kernel, value)) return false;
     IndexId address = scalar_get(kernel->scalars, value)->index;
@@ -33,7 +40,10 @@ static bool leaves_rows(const Kernel *kernel, ScalarId value, uint32_t axis) {
     if (!index_stride(tab, address, gemm_axis_k(kernel), &stride)) return true;
     int64_t apart = index_stride_const(tab, address, axis);
     bool is_along_k = index_stride_const(tab, address, gemm_axis_k(kernel)) == 1;
-    return !is_along_k && apart > 1 && apart <= INDEX_NEAR_STRIDE;
+    if (is_along_k)
+        return axis == gemm_axis_m(kernel) && is_narrow(kernel, lanes) &&
+               !index_stride(tab, address, axis, &stride);
+    return apart > 1 && apart <= INDEX_NEAR_STRIDE;
 }
 
 static bool leaves_columns(const Kernel *kernel, ScalarId value, uint32_t axis) {
@@ -45,10 +55,18 @@ static bool leaves_columns(const Kernel *kernel, ScalarId value, uint32_t axis) 
            index_lane_motion(tab, address, axis, INDEX_ANY_START) == LANES_CONTIGUOUS;
 }
 
-bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed) {
-    const Reduce *reduce = &kernel->reduces.data[0];
-    return is_transposed ? leaves_rows(kernel, reduce->rhs, gemm_axis_n(kernel))
-                         : leaves_rows(kernel, reduce->lhs, gemm_axis_m(kernel));
+/* Beside strips a transposed tile would pack its rows, the weights, for each row of the image. */
+static bool leaves_weights(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+    CpuStrips strips;
+    ScalarId right = kernel->reduces.data[0].rhs;
+    return leaves_rows(kernel, right, gemm_axis_n(kernel), lanes) ||
+           (has_sum(kernel, right) && cpu_pack_has_strips(arena, kernel, lanes, &strips));
+}
+
+bool cpu_pack_leaves_rows(Arena *arena, const Kernel *kernel, bool is_transposed, uint32_t lanes) {
+    ScalarId left = kernel->reduces.data[0].lhs;
+    return is_transposed ? leaves_weights(arena, kernel, lanes)
+                         : leaves_rows(kernel, left, gemm_axis_m(kernel), lanes);
 }
 
 bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed) {
@@ -78,7 +96,9 @@ static bool pack_along_k(Arena *arena, const Kernel *kernel, ScalarId value, uin
 CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       uint32_t lanes, bool must) {
     CpuPack pack;
-    if (!must && leaves_rows(kernel, value, axis)) return (CpuPack){.way = PACK_NONE};
+    bool is_transposed = axis != gemm_axis_m(kernel);
+    if (!must && cpu_pack_leaves_rows(arena, kernel, is_transposed, lanes))
+        return (CpuPack){.way = PACK_NONE};
     if (pack_along_k(arena, kernel, value, lanes, true, &pack)) return pack;
     if (kernel_is_smooth(arena, kernel, value, axis, INDEX_ANY_START))
         return (CpuPack){.way = PACK_OWN_AXIS};
@@ -104,19 +124,19 @@ bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, Cpu
     bool is_narrow = dim_hi(dims, kernel_axis_extent(kernel, n)) < lanes;
     if (is_narrow && leaves_columns(kernel, reduce->lhs, m)) return false;
     if (!cpu_strips_find(arena, kernel, strips)) return false;
-    if (strips->n_taps > 1 && leaves_rows(kernel, reduce->lhs, m)) return false;
+    if (strips->n_taps > 1 && leaves_rows(kernel, reduce->lhs, m, lanes)) return false;
     pack = cpu_pack_columns(arena, kernel, reduce->rhs, n, lanes, false);
     bool is_along_k = pack.way == PACK_K || pack.way == PACK_RUNS_OF_K;
     int64_t step = cpu_strips_step(strips);
     return !is_along_k || step == 1 || step % lanes == 0;
 }
 
-/* Whether a transposed tile takes less time: its lanes are more often full, but it packs the
+/* Whether a transposed tile takes less time: its lanes are more often full, but it may pack the
  * weights again for each row of the image. */
-static bool strips_transpose(int64_t n_rows, int64_t n_columns, int64_t lanes) {
-    enum { PACK_CLOCKS = 32 }; /* of the weights at a k, in halves */
+static bool strips_transpose(int64_t n_rows, int64_t n_columns, int64_t lanes, bool packs) {
     int64_t own = n_columns * ((n_rows + lanes - 1) / lanes);
-    if (2 * n_columns >= lanes) own += PACK_CLOCKS; /* fewer are not prepared in either case */
+    if (packs && 2 * n_columns >= lanes) /* fewer are not prepared in either case */
+        own += SCHED_CPU_STRIP_WEIGHT_PRODUCTS;
     return n_columns < lanes && own < n_rows;
 }
 
@@ -127,8 +147,11 @@ bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     int64_t n_rows = dim_hi(dims, kernel_axis_extent(kernel, m));
     int64_t n_columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
     if (cpu_pack_has_strips(arena, kernel, lanes, &strips))
-        return strips_transpose(n_rows, n_columns, lanes);
+        return strips_transpose(n_rows, n_columns, lanes, !leaves_weights(arena, kernel, lanes));
     ScalarId left = kernel->reduces.data[0].lhs;
-    bool needs_vectors = leaves_columns(kernel, left, m) || !leaves_rows(kernel, left, m);
+    CpuPack pack;
+    bool needs_vectors = leaves_columns(kernel, left, m) || !leaves_rows(kernel, left, m, lanes);
+    bool has_runs = pack_along_k(arena, kernel, left, lanes, true, &pack) && pack.run;
+    needs_vectors = needs_vectors && !has_runs;
     return n_columns < lanes && n_rows > n_columns && needs_vectors;
 }

@@ -45,7 +45,7 @@ bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, Cpu
  * m. */
 bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Whether the tile's rows or columns are read where they are. */
-bool cpu_pack_leaves_rows(const Kernel *kernel, bool is_transposed);
+bool cpu_pack_leaves_rows(Arena *arena, const Kernel *kernel, bool is_transposed, uint32_t lanes);
 bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed);
 
 /* Whether the register tile adds offsets of k to the operand's place. */

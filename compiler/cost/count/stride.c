@@ -84,6 +84,29 @@ static double store_clocks(const Coster *c, const Pricing *p, const Store *store
     return is_asked ? clocks + COST_STRIDE_GUARD_CLOCKS : clocks;
 }
 
+/* Whether the load has a mask: a condition holds for some of its lanes, and where it begins to hold
+ * depends on other axes. */
+static bool is_masked(const Pricing *p, const Scalar *load) {
+    const Kernel *kernel = p->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched), lanes = p->variant->sched.lanes;
+    for (GuardId id = load->guard; id && axis != NO_AXIS;
+         id = guard_get(kernel->scalars, id).next) {
+        IndexId index = guard_get(kernel->scalars, id).index;
+        uint32_t axes = index_axes(tab, index);
+        if ((axes >> axis & 1) && axes != 1u << axis &&
+            index_lane_motion(tab, index, axis, lanes) != LANES_UNIFORM)
+            return true;
+    }
+    return false;
+}
+
+/* A CPU does not prefetch for masked loads. */
+static double load_clocks(const Coster *c, const Pricing *p, const Scalar *load) {
+    double clocks = access_clocks(c, p, load->buffer, load->index);
+    return is_masked(p, load) ? clocks + COST_STRIDE_MASK_CLOCKS : clocks;
+}
+
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
@@ -97,7 +120,7 @@ double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
             bool is_read = live[s][id] && load->kind == SCALAR_LOAD &&
                            !row_cache_has(p->variant->row_cache, id, s) &&
                            !(turned.n && turned.under[id]);
-            if (is_read) clocks += access_clocks(c, p, load->buffer, load->index);
+            if (is_read) clocks += load_clocks(c, p, load);
         }
         for (uint32_t i = 0; i < stage->stores.n; i++)
             clocks += store_clocks(c, p, &stage->stores.data[i]);

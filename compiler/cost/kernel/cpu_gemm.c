@@ -107,10 +107,26 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
         -saved + c->card->lanes * (left + operand_clocks(c, p, reduce->rhs, n) + tile_clocks(c, p));
 }
 
+/* The steps of the loop over k beside those of full lanes and rows, each of which starts a
+ * multiply-add: a tile also computes what is past its edges, and a tile of one vector has more
+ * loads than multiply-adds. */
+static double tile_steps(const Coster *c, const Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    const CpuGemmSched *sched = &p->variant->sched.cpu_gemm;
+    double lanes = p->variant->sched.lanes, m = sched->register_m, n = sched->register_n;
+    bool is_transposed = cpu_pack_is_transposed(&p->variant->sched);
+    double rows = is_transposed ? n : m, vectors = (is_transposed ? m : n) / lanes;
+    double down = footprint_points(kernel, 1u << gemm_axis_m(kernel), c->values);
+    double across = footprint_points(kernel, 1u << gemm_axis_n(kernel), c->values);
+    double computed = ceil(down / m) * m * ceil(across / n) * n / (down * across);
+    return computed * fmax(1, (rows + vectors) / (rows * vectors));
+}
+
 static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     double rate = COST_CPU_FMA_EFFICIENCY;
     if (dtype_is_double(p->kernel->reduces.data[0].acc)) rate *= c->card->f64_rate;
-    p->cost->arithmetic_us = (p->cost->n_prims + p->cost->n_flops / 2 / rate) / prims_per_us;
+    double products = p->cost->n_flops / 2 * tile_steps(c, p);
+    p->cost->arithmetic_us = (p->cost->n_prims + products / rate) / prims_per_us;
 }
 
 const TemplateCost cost_cpu_gemm = {.base = &cost_gemms, .count = count, .compute = compute};
