@@ -162,13 +162,15 @@ def conv_transpose_plan(k, s, d) {
 }
 
 # A transposed convolution of a stride. No product has a factor that lies between elements of the image. If the stride
-# and the dilation have a common divisor g, all results but one in g are zeros: these have no product at all.
+# and the dilation have a common divisor g, all results but one in g are zeros: these have no product at all. One tap
+# may have any dilation, so also the stride.
 def conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) {
   n = x.shape
   k = [dim(weight, 2), dim(weight, 3), dim(weight, 4)]
-  g = [common_divisor(s[0], d[0]), common_divisor(s[1], d[1]), common_divisor(s[2], d[2])]
+  f = [d[0] if k[0] > 1 else s[0], d[1] if k[1] > 1 else s[1], d[2] if k[2] > 1 else s[2]]
+  g = [common_divisor(s[0], f[0]), common_divisor(s[1], f[1]), common_divisor(s[2], f[2])]
   r, q, t, e = loop i in 0:3 with r = [], q = [], t = [], e = [] {
-    phases, apart, taps, own = conv_transpose_plan(k[i], s[i] / g[i], d[i] / g[i])
+    phases, apart, taps, own = conv_transpose_plan(k[i], s[i] / g[i], f[i] / g[i])
     return r + [phases], q + [apart], t + [taps], e + [own]
   }
   w = pad(weight, low=[0, 0, 0, 0, 0], interior=[0, 0, q[0] - 1, q[1] - 1, q[2] - 1],
