@@ -1,7 +1,7 @@
 /* Schedules of GEMMs on a CPU. See gemm.h.
  *
- * register_m by register_n is the register tile. Vectors lie along n, unless n is shorter than a
- * vector (then register_n is no multiple of lanes). A call multiplies tile_m by tile_n at a time,
+ * register_m by register_n is the register tile. Vectors lie along n, or along m if it is
+ * transposed. A call multiplies tile_m by tile_n at a time,
  * the work units side by side that make up so much, and loops over k by tile_k. The stack bounds
  * these sizes: it holds tile_k by tile_n of one operand, and tile_m by tile_n of partial results.
  * With few rows, packing the columns does not pay (is_blocked false), unless an init step has
@@ -87,6 +87,7 @@ typedef struct Block {
 
 static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, Block block, Block unit) {
     uint32_t width = tile.vectors * sched->lanes;
+    sched->cpu_gemm.is_transposed = gemm->is_transposed;
     sched->cpu_gemm.register_m = gemm->is_transposed ? width : tile.rows;
     sched->cpu_gemm.register_n = gemm->is_transposed ? tile.rows : width;
     sched->cpu_gemm.tile_m = gemm->is_transposed ? block.columns : block.rows;

@@ -140,13 +140,38 @@ static bool strips_transpose(int64_t n_rows, int64_t n_columns, int64_t lanes, b
     return n_columns < lanes && own < n_rows;
 }
 
+/* Whether vectors along n would be stored element by element, and vectors along m would not. */
+static bool stores_lie_along_m(const Kernel *kernel, uint32_t lanes) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    bool lie = kernel->row_stores.n > 0;
+    for (uint32_t i = 0; i < kernel->row_stores.n && lie; i++) {
+        IndexId address = kernel->row_stores.data[i].address;
+        lie = !kernel->row_stores.data[i].guard &&
+              index_lane_motion(tab, address, gemm_axis_n(kernel), lanes) == LANES_VARYING &&
+              index_lane_motion(tab, address, gemm_axis_m(kernel), INDEX_ANY_START) ==
+                  LANES_CONTIGUOUS;
+    }
+    return lie;
+}
+
+/* Whether the stores take longer than what a transposed tile packs again: k is short. */
+static bool has_short_k(const Kernel *kernel) {
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    return dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_k(kernel))) <= SCHED_CPU_STORED_DEPTH;
+}
+
 bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     CpuStrips strips;
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t m = gemm_axis_m(kernel);
     int64_t n_rows = dim_hi(dims, kernel_axis_extent(kernel, m));
     int64_t n_columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
-    if (cpu_pack_has_strips(arena, kernel, lanes, &strips))
+    bool has_strips = cpu_pack_has_strips(arena, kernel, lanes, &strips);
+    bool is_smooth =
+        has_strips || kernel_is_smooth(arena, kernel, kernel->reduces.data[0].lhs, m, lanes);
+    if (is_smooth && n_rows >= lanes && has_short_k(kernel) && stores_lie_along_m(kernel, lanes))
+        return true;
+    if (has_strips)
         return strips_transpose(n_rows, n_columns, lanes, !leaves_weights(arena, kernel, lanes));
     ScalarId left = kernel->reduces.data[0].lhs;
     CpuPack pack;

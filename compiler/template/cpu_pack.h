@@ -42,7 +42,8 @@ CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uin
 /* Whether the lhs has strips, and no better way to be packed. */
 bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips);
 /* Whether the register tile is transposed, where vectors have so many lanes: its vectors lie along
- * m. */
+ * m. So they do if n is short, or if outputs and the lhs are contiguous along m alone, as images
+ * with channels first, and k is short. */
 bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Whether the tile's rows or columns are read where they are. */
 bool cpu_pack_leaves_rows(Arena *arena, const Kernel *kernel, bool is_transposed, uint32_t lanes);
@@ -60,7 +61,7 @@ static inline bool cpu_pack_is_single(CpuPack pack) {
 
 /* Whether the register tile of a schedule is transposed, so that the rows are those of the rhs. */
 static inline bool cpu_pack_is_transposed(const Sched *sched) {
-    return sched->cpu_gemm.register_n % sched->lanes != 0;
+    return sched->cpu_gemm.is_transposed;
 }
 
 #endif

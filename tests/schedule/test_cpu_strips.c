@@ -29,7 +29,10 @@ static const Convolution convolutions[] = {
     {"1, 300, 9, 33", "6, 300, 3, 3", "1, 6, 5, 17", "2d(x, w, stride=2, padding=1)", true},
     {"2, 4, 9, 20", "3, 4, 3, 3", "2, 3, 7, 18", "2d(x, w)", false},          /* read where it is */
     {"1, 8, 9, 5", "4, 8, 3, 3", "1, 4, 9, 5", "2d(x, w, padding=1)", false}, /* short rows */
-    {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", false}};
+    {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", false},
+    {"2, 13, 13, 40", "3, 3, 40, 5", "2, 5, 5, 5", "2d_nhwc(x, w, stride=3, padding=1)", false},
+    {"2, 19, 19, 40", "1, 1, 40, 4", "2, 10, 10, 4", "2d_nhwc(x, w, stride=2)", false},
+    {"2, 9, 18, 19", "37, 9, 1, 1", "2, 37, 18, 19", "2d(x, w)", false}};
 enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
 static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
@@ -72,6 +75,37 @@ Test(cpu_strips, rows_of_images_have_strips) {
                 has_strips ||
                 sched_cpu_gemm_params(&priced.plan->kernels.data[k].variants[0].sched).has_strips;
         cr_expect_eq(has_strips, convolutions[i].has_strips, "%s", source);
+    }
+    arena_free(arena);
+}
+
+/* Windows of channels last are packed in runs of k, or read where they are, however few columns
+ * there are; and the outputs of few channels first are stored in vectors. */
+Test(cpu_strips, vectors_lie_along_what_is_contiguous) {
+    static const struct {
+        Convolution convolution;
+        bool is_transposed;
+    } cases[] = {
+        {{"2, 13, 13, 40", "3, 3, 40, 5", "2, 5, 5, 5", "2d_nhwc(x, w, stride=3, padding=1)",
+          false},
+         false},
+        {{"2, 19, 19, 40", "1, 1, 40, 4", "2, 10, 10, 4", "2d_nhwc(x, w, stride=2)", false}, false},
+        {{"1, 9, 18, 18", "38, 9, 1, 1", "1, 38, 18, 18", "2d(x, w)", false}, true},
+        {{"1, 90, 18, 18", "38, 90, 1, 1", "1, 38, 18, 18", "2d(x, w)", false}, false},
+        {{"1, 90, 9, 33", "4, 90, 3, 3", "1, 4, 5, 17", "2d(x, w, stride=2, padding=1)", true},
+         true}};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *source = source_of(arena, &cases[i].convolution, "f32");
+        PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU,
+                                        card_of_target(target_get(TARGET_CPU)), NULL);
+        const Kernel *product = NULL;
+        for (uint32_t k = 0; k < priced.plan->kernels.n; k++)
+            if (priced.plan->kernels.data[k].form == FORM_GEMM)
+                product = &priced.plan->kernels.data[k];
+        cr_assert_not_null(product, "%s", source);
+        const Sched *sched = &product->variants[product->n_variants - 1].sched;
+        cr_expect_eq(sched->cpu_gemm.is_transposed, cases[i].is_transposed, "%s", source);
     }
     arena_free(arena);
 }
