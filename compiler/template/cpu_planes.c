@@ -72,7 +72,7 @@ int64_t cpu_planes_outputs(const CpuPlanes *planes, uint32_t elem_bytes) {
 double cpu_planes_clocks(const CpuPlanes *planes, int64_t n_outputs, uint32_t lanes) {
     const CpuStrips *along = &planes->along;
     double packed = ceil((double)(planes->n_windows + along->reach) / lanes);
-    double strip = COST_PACK_STRIP_CLOCKS + packed * along->stride * COST_PACK_STRIP_VECTOR_CLOCKS;
+    double strip = COST_PACK_STRIP_CLOCKS + packed * along->stride * COST_PLANE_VECTOR_CLOCKS;
     double rows = (double)cpu_planes_rows(planes, n_outputs) / (double)n_outputs;
     double vectors = ceil((double)planes->n_windows / lanes);
     double taps = COST_PLANE_TAP_CLOCKS * (double)along->depth;
