@@ -181,7 +181,8 @@ void taps_from_planes(const Taps *taps) {
         ice(lower->k->arena, "kernel %s has no planes", lower->kernel->name);
     p.weight = p.of.image == reduce->lhs ? reduce->rhs : reduce->lhs;
     int64_t n_elems = cpu_planes_rows(&p.of, p.n_outputs) * cpu_planes_row(&p.of);
-    p.memory = cpu_array_new(lower, reduce->acc, false, n_elems).values;
+    /* A vector with a mask may end behind the last strip. */
+    p.memory = cpu_array_new(lower, reduce->acc, false, n_elems + taps->lanes).values;
     p.may_repeat = cpu_may_repeat(lower);
     p.n_chains = choose_chains(&p);
     find_digits(&p);
