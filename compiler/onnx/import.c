@@ -74,6 +74,7 @@ static bool lower(Call *c) {
     for (uint32_t i = 0; i < c->node->outputs.n; i++)
         if (has_output(c, i))
             onnx_scope_own(c->scope, c->node->outputs.data[i])->undecided = c->undecided;
+    onnx_note_whole(c);
     return true;
 }
 
@@ -126,6 +127,8 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
                              .node = given->node,
                              .known = given->known,
                              .whole = given->whole,
+                             .below = given->below,
+                             .undecided = given->undecided,
                              .tensor = given->tensor,
                              .given = given,
                              .given_scope = c->scope};

@@ -518,3 +518,43 @@ Test(onnx_shapes, places_of_a_pool_may_follow_from_dims) {
     expect(&w, 18, "places: i64[2, 3, H - 4, W - 4]");
     expect(&w, 18, "iota([H*W + 1], axis=0)");
 }
+
+/* The pads of a convolution whose output has half as many elements, rounded up, as PyTorch's
+ * exporter computes them in floats: max((ceil(T / 2) - 1) * 2 + 3 - T, 0), and the half of it. */
+Test(onnx_shapes, extents_may_be_computed_in_floats) {
+    static const float two[] = {2}, one[] = {1}, three[] = {3}, none[] = {0};
+    OnnxWriter w = with_length(), half = with_length();
+    Text to_float = {.arena = arena}, to_int = {.arena = arena}, axis = {.arena = arena};
+    onnx_attr_int(&to_float, "to", FLOAT);
+    onnx_attr_int(&to_int, "to", INT64);
+    onnx_attr_int(&axis, "axis", 0);
+    onnx_write_floats(&w, "two_", 1, two);
+    onnx_write_floats(&w, "one_", 1, one);
+    onnx_write_floats(&w, "three_", 1, three);
+    onnx_write_floats(&w, "none_", 1, none);
+    onnx_write_node(&w, "Cast", "length", "float", &to_float);
+    onnx_write_node(&w, "Div", "float two_", "halves", NULL);
+    onnx_write_node(&w, "Ceil", "halves", "steps", NULL);
+    onnx_write_node(&w, "Sub", "steps one_", "before", NULL);
+    onnx_write_node(&w, "Mul", "before two_", "last_begin", NULL);
+    onnx_write_node(&w, "Add", "last_begin three_", "reach", NULL);
+    onnx_write_node(&w, "Sub", "reach float", "pad", NULL);
+    onnx_write_node(&w, "Clip", "pad none_", "all", NULL);
+    onnx_write_node(&w, "Div", "all two_", "part", NULL);
+    onnx_write_node(&w, "Cast", "part", "low_int", &to_int);
+    onnx_write_node(&w, "Cast", "low_int", "low", &to_float);
+    onnx_write_node(&w, "Sub", "all low", "high", NULL);
+    onnx_write_node(&w, "Concat", "low none_ high none_", "both", &axis);
+    onnx_write_node(&w, "Cast", "both", "pads", &to_int);
+    onnx_write_node(&w, "Pad", "x pads", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "dim T in 1..65536");
+    expect(&w, 18, "y: f32[2*((T + 1) / (2)) + 1, 4]");
+    onnx_write_floats(&half, "two_", 1, two);
+    onnx_write_node(&half, "Cast", "length", "float", &to_float);
+    onnx_write_node(&half, "Div", "float two_", "halves", NULL);
+    onnx_write_node(&half, "Cast", "halves", "end", &to_int);
+    onnx_write_node(&half, "Slice", "x first end", "y", NULL);
+    onnx_write_output(&half, "y", FLOAT);
+    expect(&half, 18, "y: f32[((T) / (2)), 4]");
+}

@@ -26,8 +26,9 @@ struct Value {
     Str name;
     NodeId node; /* NODE_NONE: not made yet */
     Known *known;
-    const Known
-        *whole; /* of a float that was cast: the integers, which follow from dims; or NULL */
+    /* Of floats that follow from dims: these integers over `below`; 0 stands for 1. Else NULL. */
+    const Known *whole;
+    int64_t below;
     /* Of elements that dims decide once this one is at least 0, as those of a Min; or DIM_NONE. */
     DimId undecided;
     const OnnxTensor *tensor;
@@ -376,6 +377,10 @@ bool onnx_fold_where(Call *c);
 bool onnx_fold_mod(Call *c);
 bool onnx_fold_nonzero(Call *c);
 bool onnx_fold_has_element(Call *c);
+/* whole.c: notes that the first output, a float, follows from dims, if it does. */
+void onnx_note_whole(Call *c);
+/* The integers that a cast makes of input i, floats that follow from dims; or NULL. */
+Known *onnx_whole_known(Call *c, uint32_t i);
 /* The begin and the extent of a Slice in one axis, of an extent. */
 typedef struct SliceRange {
     uint32_t axis;

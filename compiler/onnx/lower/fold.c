@@ -320,7 +320,9 @@ bool onnx_fold_cast(Call *c) {
     int64_t to = attr_int(c, "to", ELEM_NONE), value;
     Value *like = input_value(c, 1);
     Dtype dtype;
-    if (!from || (like && !value_type(c->im, like, &to))) return false;
+    if (like && !value_type(c->im, like, &to)) return false;
+    if (!from && elem_info(to)->kind == ELEM_IS_INT) from = onnx_whole_known(c, 0);
+    if (!from) return false;
     bool has_dtype = elem_dtype(to, &dtype);
     Known *known = known_new(c->im, to, from->rank, from->dims);
     for (uint32_t i = 0; known && i < known->n; i++) {

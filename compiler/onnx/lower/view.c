@@ -36,7 +36,7 @@ bool onnx_constant_of_shape(Call *c) {
 static bool whole_bound(Call *c, uint32_t i, DimId *bound) {
     const Value *value = input_value(c, i);
     const Known *known = input_known(c, i);
-    if (!known && value) known = value->whole;
+    if (!known && value && value->below <= 1) known = onnx_whole_known(c, i);
     if (!known || known->n != 1) return false;
     if (known->ints) {
         *bound = known->ints[0];
