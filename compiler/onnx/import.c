@@ -71,9 +71,10 @@ static bool lower(Call *c) {
         if (has_input(c, i)) c->undecided = input_value(c, i)->undecided;
     c->op->lower(c);
     if (!check_outputs(c)) return false;
-    for (uint32_t i = 0; i < c->node->outputs.n; i++)
-        if (has_output(c, i))
-            onnx_scope_own(c->scope, c->node->outputs.data[i])->undecided = c->undecided;
+    for (uint32_t i = 0; i < c->node->outputs.n; i++) {
+        Value *made = onnx_scope_own(c->scope, c->node->outputs.data[i]);
+        if (made) made->undecided = c->undecided;
+    }
     onnx_note_whole(c);
     return true;
 }

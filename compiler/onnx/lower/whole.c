@@ -74,7 +74,7 @@ static bool rounded(Call *c, OpId op, const Fraction *a, Fraction *made) {
 static void note(Call *c, uint32_t n, const DimId *dims, int64_t below) {
     Value *value = onnx_scope_own(c->scope, c->node->outputs.data[0]);
     const int64_t extents[] = {n};
-    if (value->node == NODE_NONE || shape_of(c, value->node)->rank > 1) return;
+    if (!value || value->node == NODE_NONE || shape_of(c, value->node)->rank > 1) return;
     Known *whole = known_new(c->im, ELEM_INT64, shape_of(c, value->node)->rank, extents);
     if (whole->n != n) return;
     memcpy(whole->ints, dims, n * sizeof *dims);
@@ -91,6 +91,7 @@ static void note_list(Call *c) {
         uint32_t k = 0;
         for (; n < 2 * MAX_RANK && fraction_of(c, i, k, &f) && f.below == 1; k++) dims[n++] = f.dim;
         const Value *value = input_value(c, i);
+        if (!value) return;
         const Known *all = value->whole ? value->whole : input_known(c, i);
         if (!all || k != all->n) return;
     }
