@@ -458,6 +458,7 @@ static fusec_status read_written(Verification *v, DriverOptions options) {
 static fusec_status compile_all(Verification *v) {
     DriverOptions options = cli_driver_options(v->cli, v->target);
     options.apart = true;
+    options.checks_llvm = true;
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     static const char *const forms[] = {"fused", "one kernel per op",
                                         "one kernel per op, every value stored"};

@@ -238,10 +238,8 @@ bool manifest_pass(const Planning *p) {
 static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes *code) {
     BackOptions options = {.target = driver->options.target,
                            .manifest = manifest,
+                           .verify = driver->options.checks_llvm,
                            .n_threads = driver->options.n_threads};
-#ifndef NDEBUG
-    options.verify = true;
-#endif
     return codegen_emit(driver->arena, driver->plans, driver->planned->graphs.n, options, kind,
                         code, &driver->diags);
 }

@@ -45,6 +45,7 @@ typedef struct DriverOptions {
     fusec_rewrites rewrites;
     bool apart;          /* graphs with loops are replaced by what they are cut into */
     uint32_t n_threads;  /* see BackOptions */
+    bool checks_llvm;    /* LLVM's verifier checks every module: in `fusec verify` and in tests */
     bool plans;          /* make plans even for kinds of output that need none */
     const Card *card;    /* the card for which the ledger predicts times; NULL: the target's */
     const int64_t *dims; /* values of dims for the ledger, by symbol, negative if not given; NULL:

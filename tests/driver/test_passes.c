@@ -58,6 +58,7 @@ Test(passes, each_is_watched_in_order_and_leaves_a_dump) {
             .target = target_get(TARGET_SM_80),
             .no_fuse = !is_fused,
             .explain = true,
+            .checks_llvm = true,
             .watch = {.user = &watched, .wants_text = UINT32_MAX, .after = note}};
         Driver driver;
         cr_assert(driver_init(&driver, &options));

@@ -50,6 +50,7 @@ bool compile_source(Compiled *compiled, const char *source, const Target *target
                              .rewrites =
                                  compile_rewrites ? FUSEC_REWRITES_ON : FUSEC_REWRITES_DEFAULT,
                              .no_fuse = mode != COMPILE_FUSED,
+                             .checks_llvm = true,
                              .hook = compile_hook};
     *compiled = (Compiled){.messages = "out of memory"};
     if (!driver_init(&compiled->driver, &options)) return false;
