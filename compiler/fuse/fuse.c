@@ -216,12 +216,10 @@ static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
     ReasonId why = f->grouping->why_stored[producer], apart = f->grouping->why_apart[producer];
     bool is_priced = why == REASON_OUTPUT && apart == REASON_SLOWER;
     if (why != apart && !is_priced) return why;
-    for (uint32_t i = 0; i < f->grouping->refusals.n; i++) {
-        const Refusal *refusal = &f->grouping->refusals.data[i];
-        if (refusal->load == producer && contains(&f->makers[consumer], refusal->group))
-            return refusal->reason;
-    }
-    return why;
+    const Refusal *refusals = f->grouping->refusals.data;
+    for (uint32_t i = f->grouping->last_refusal[producer]; i; i = refusals[i - 1].of_load)
+        if (contains(&f->makers[consumer], refusals[i - 1].group)) why = refusals[i - 1].reason;
+    return why; /* the first reason */
 }
 
 /* Whether a kernel computes a slice of the matmul for the consumer only. */

@@ -372,7 +372,12 @@ static void note_own_group(const Grouper *p, const Group *alone) {
 }
 
 static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reason) {
-    vec_push(p->arena, &p->g->refusals, (Refusal){load, group, reason});
+    uint32_t *of_load = &p->g->last_refusal[load];
+    uint32_t *of_group = &p->g->groups.data[group].last_refusal;
+    Refusal refusal = {
+        .load = load, .reason = reason, .of_load = *of_load, .of_group = *of_group};
+    vec_push(p->arena, &p->g->refusals, refusal);
+    *of_load = *of_group = p->g->refusals.n;
     if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
     if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
 }
@@ -454,6 +459,7 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
         note_passed(p, root, &single, joined, after);
         return joined;
     }
+    vec_push(p->arena, &p->g->groups, single);
     for (uint32_t k = 0; k < single.loads.n; k++) {
         NodeId load = single.loads.data[k];
         uint32_t maker = p->g->group_of[load];
@@ -463,7 +469,6 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
                                                       : why_earlier(p, maker, root);
         refuse(p, load, alone, reason);
     }
-    vec_push(p->arena, &p->g->groups, single);
     return alone;
 }
 
@@ -492,6 +497,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->why_stored = arena_array(p->arena, ReasonId, n);
     g->gemm_slice_of = p->gemm_slice_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
+    g->last_refusal = arena_array(p->arena, uint32_t, n);
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     node_flags_drop(p->flags, GROUPING_STORED);
     return g;
@@ -685,6 +691,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         *failure = p.failures.data[0];
         return NULL;
     }
+    group_number_refusals(p.g);
     store_loaded(&p);
     if (!off) {
         drop_unread(&p);

@@ -15,8 +15,9 @@
 /* The reason why a group loads a value that another group computes. */
 typedef struct Refusal {
     NodeId load;
-    uint32_t group; /* the group that loads it */
+    uint32_t group; /* the group that loads it; known when the last round has ended */
     ReasonId reason;
+    uint32_t of_load, of_group; /* the one before it of the load, of the group, plus 1; 0: none */
 } Refusal;
 
 typedef struct Grouping {
@@ -25,6 +26,7 @@ typedef struct Grouping {
     NodeFlags flags;             /* of GroupingFlag */
     ReasonId *why_stored;        /* per node */
     Vec(Refusal) refusals;       /* of values that only the grouping keeps apart */
+    uint32_t *last_refusal;      /* per node that a group loads, plus 1; 0: none */
     const NodeId *gemm_slice_of; /* per node: the matmul that it is a GEMM slice of, or NODE_NONE */
     ReasonId *why_apart;         /* per node: why the first group that loads it is another group */
     bool has_ties;               /* see Plan */

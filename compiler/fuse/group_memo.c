@@ -175,6 +175,7 @@ static Grouping *copy_grouping(Arena *arena, const Grouping *g) {
     copy->why_stored = arena_copy(arena, g->why_stored, n * sizeof *g->why_stored);
     copy->why_apart = arena_copy(arena, g->why_apart, n * sizeof *g->why_apart);
     copy->gemm_slice_of = arena_copy(arena, g->gemm_slice_of, n * sizeof *g->gemm_slice_of);
+    copy->last_refusal = arena_copy(arena, g->last_refusal, n * sizeof *g->last_refusal);
     copy->refusals.data =
         arena_copy(arena, g->refusals.data, g->refusals.n * sizeof *g->refusals.data);
     copy->refusals.capacity = g->refusals.n;

@@ -9,6 +9,8 @@
 #include "fuse/group_state.h"
 #include "plan/must.h"
 
+#include <string.h>
+
 static bool goes_over_rows(const Grouper *p, const Group *group) {
     return group->reduces.n && form_info(group_form(p->graph, group))->reduces_rows;
 }
@@ -56,22 +58,30 @@ static void note_slower(const Grouper *p, const Group *single, uint32_t from) {
     }
 }
 
-/* Marks each group before `into` that computes an input of the root and may merge. Returns their
- * number. */
-static uint32_t find_sources(Grouper *p, const Group *single, uint32_t into, bool *is_source) {
-    uint32_t n = 0;
+/* Adds a number to an ascending list, unless the list has it. */
+static void add_sorted(Arena *arena, VecU32 *list, uint32_t number) {
+    if (vec_has(list, number)) return;
+    vec_push(arena, list, number);
+    for (uint32_t i = list->n - 1; i > 0 && list->data[i - 1] > number; i--) {
+        list->data[i] = list->data[i - 1];
+        list->data[i - 1] = number;
+    }
+}
+
+/* The groups before `into`, ascending, that compute inputs of the root and may merge. */
+static VecU32 find_sources(Grouper *p, const Group *single, uint32_t into) {
+    VecU32 sources = {0};
     for (uint32_t k = 0; k < single->loads.n; k++) {
         uint32_t from = p->g->group_of[single->loads.data[k]];
-        if (from == GROUP_NONE || from >= into || is_source[from] || !may_merge(p, from, into))
+        if (from == GROUP_NONE || from >= into || vec_has(&sources, from) ||
+            !may_merge(p, from, into))
             continue;
-        if (is_unwanted(p, &p->g->groups.data[from], &p->g->groups.data[into])) {
+        if (is_unwanted(p, &p->g->groups.data[from], &p->g->groups.data[into]))
             note_slower(p, single, from);
-            continue;
-        }
-        is_source[from] = true;
-        n++;
+        else
+            add_sorted(p->arena, &sources, from);
     }
-    return n;
+    return sources;
 }
 
 static void add_in_order(Arena *arena, Group *group, NodeId reduction) {
@@ -83,53 +93,107 @@ static void add_in_order(Arena *arena, Group *group, NodeId reduction) {
     }
 }
 
+static void add_group(Arena *arena, Group *sum, const Group *group) {
+    for (uint32_t k = 0; k < group->reduces.n; k++)
+        add_in_order(arena, sum, group->reduces.data[k]);
+    for (uint32_t k = 0; k < group->targets.n; k++)
+        vec_push(arena, &sum->targets, group->targets.data[k]);
+}
+
 /* The merged group: the reductions and stores of all groups. */
-static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
+static Group sum_of(const Grouper *p, const VecU32 *sources, uint32_t into) {
     Group sum = p->g->groups.data[into];
-    sum.reduces.data = NULL;
-    sum.reduces.n = sum.reduces.capacity = 0;
-    sum.targets.data = NULL;
-    sum.targets.n = sum.targets.capacity = 0;
+    memset(&sum.reduces, 0, sizeof sum.reduces);
+    memset(&sum.targets, 0, sizeof sum.targets);
     sum.trial = NULL; /* the values of the other groups are not in memory any more */
-    for (uint32_t i = 0; i <= into; i++) {
-        const Group *group = &p->g->groups.data[i];
-        if (i < into && !is_source[i]) continue;
-        for (uint32_t k = 0; k < group->reduces.n; k++)
-            add_in_order(p->arena, &sum, group->reduces.data[k]);
-        for (uint32_t k = 0; k < group->targets.n; k++)
-            vec_push(p->arena, &sum.targets, group->targets.data[k]);
-    }
+    for (uint32_t i = 0; i < sources->n; i++)
+        add_group(p->arena, &sum, &p->g->groups.data[sources->data[i]]);
+    add_group(p->arena, &sum, &p->g->groups.data[into]);
     return sum;
 }
 
-/* Updates group numbers after groups have moved; `place` maps old numbers to new ones. */
-static void note_places(Grouper *p, const uint32_t *place) {
-    for (uint32_t i = 0; i < p->g->refusals.n; i++)
-        p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
-    NodeId first = p->graph->nodes.n;
-    for (NodeId id = p->graph->nodes.n; id-- > 0;) {
-        uint32_t group = p->g->group_of[id];
-        if (group == GROUP_NONE || place[group] == group) continue;
-        p->g->group_of[id] = place[group];
-        first = id;
+/* The new numbers of groups from `first` on, after groups have moved. */
+typedef struct Places {
+    uint32_t first, n;
+    uint32_t *of; /* per group from `first` on, by its old number */
+} Places;
+
+typedef struct NewNumber {
+    NodeId id;
+    uint32_t group;
+} NewNumber;
+typedef Vec(NewNumber) NewNumbers;
+
+/* Lists the node if the group computes it. */
+static void list_value(const Grouper *p, NodeId id, uint32_t group, uint32_t to,
+                       NewNumbers *numbers) {
+    if (p->g->group_of[id] == group) vec_push(p->arena, numbers, ((NewNumber){id, to}));
+}
+
+static void list_values(const Grouper *p, uint32_t index, uint32_t to, NewNumbers *numbers) {
+    const Group *group = &p->g->groups.data[index];
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        list_value(p, group->reduces.data[i], index, to, numbers);
+    if (group->gemm_slice) list_value(p, group->gemm_slice - 1, index, to, numbers);
+    for (uint32_t i = 0; i < group->targets.n; i++) {
+        const StoreTarget *target = &group->targets.data[i];
+        list_value(p, target->node, index, to, numbers);
+        if (target->piece) list_value(p, target->whole, index, to, numbers);
     }
-    if (p->n_last > first) p->n_last = first; /* later nodes may depend on it */
+}
+
+/* Gives the values of groups that are about to move their new numbers. */
+static void note_places(Grouper *p, const Places *places) {
+    NewNumbers numbers = {0};
+    for (uint32_t i = 0; i < places->n; i++)
+        if (places->of[i] != places->first + i)
+            list_values(p, places->first + i, places->of[i], &numbers);
+    for (uint32_t i = 0; i < numbers.n; i++) {
+        NodeId id = numbers.data[i].id;
+        p->g->group_of[id] = numbers.data[i].group;
+        if (p->n_last > id) p->n_last = id; /* later nodes may depend on it */
+    }
+}
+
+static Places places_from(const Grouper *p, uint32_t first, uint32_t end) {
+    Places places = {.first = first, .n = end - first};
+    places.of = arena_array(p->arena, uint32_t, places.n);
+    return places;
+}
+
+void group_number_refusals(Grouping *g) {
+    for (uint32_t i = 0; i < g->groups.n; i++)
+        for (uint32_t r = g->groups.data[i].last_refusal; r; r = g->refusals.data[r - 1].of_group)
+            g->refusals.data[r - 1].group = i;
+}
+
+/* Gives the refusals of group `from` to group `to`. */
+static void join_refusals(const Grouping *g, Group *to, const Group *from) {
+    uint32_t first = from->last_refusal;
+    if (!first) return;
+    while (g->refusals.data[first - 1].of_group) first = g->refusals.data[first - 1].of_group;
+    g->refusals.data[first - 1].of_group = to->last_refusal;
+    to->last_refusal = from->last_refusal;
 }
 
 /* Removes the groups that were merged into `into`. Returns the new number of `into`. */
-static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
+static uint32_t close_up(Grouper *p, const VecU32 *sources, uint32_t into) {
     ArenaMark mark = arena_mark(p->arena);
-    uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n), n = 0;
-    for (uint32_t i = 0; i < p->g->groups.n; i++) {
-        place[i] = n;
-        if (i < into && is_source[i]) continue;
-        p->g->groups.data[n++] = p->g->groups.data[i];
+    Group *groups = p->g->groups.data;
+    uint32_t first = sources->data[0], n_gone = 0, moved_to = into - sources->n;
+    Places places = places_from(p, first, p->g->groups.n);
+    for (uint32_t i = 0; i < places.n; i++) {
+        bool is_gone = n_gone < sources->n && sources->data[n_gone] == first + i;
+        places.of[i] = is_gone ? moved_to : first + i - n_gone;
+        n_gone += is_gone;
     }
-    p->g->groups.n = n;
-    for (uint32_t i = 0; i < into; i++)
-        if (is_source[i]) place[i] = place[into];
-    note_places(p, place);
-    uint32_t moved_to = place[into];
+    note_places(p, &places);
+    for (uint32_t i = 0; i < sources->n; i++)
+        join_refusals(p->g, &groups[into], &groups[sources->data[i]]);
+    for (uint32_t i = 0; i < places.n; i++)
+        if (first + i >= into || !vec_has(sources, first + i))
+            groups[places.of[i]] = groups[first + i];
+    p->g->groups.n -= sources->n;
     arena_rewind(p->arena, mark);
     return moved_to;
 }
@@ -144,17 +208,17 @@ static void renumber(Grouper *p, const Group *group, uint32_t from, uint32_t to)
 }
 
 static uint32_t try_merge(Grouper *p, const Group *single, const Root *root, uint32_t into) {
-    bool *is_source = arena_array(p->arena, bool, p->g->groups.n);
-    if (!find_sources(p, single, into, is_source)) return GROUP_NONE;
-    Group kept = p->g->groups.data[into];
-    p->g->groups.data[into] = sum_of(p, is_source, into);
-    for (uint32_t i = 0; i < into; i++)
-        if (is_source[i]) renumber(p, &p->g->groups.data[i], i, into);
+    VecU32 sources = find_sources(p, single, into);
+    if (!sources.n) return GROUP_NONE;
+    Group *groups = p->g->groups.data, kept = groups[into];
+    groups[into] = sum_of(p, &sources, into);
+    for (uint32_t i = 0; i < sources.n; i++)
+        renumber(p, &groups[sources.data[i]], sources.data[i], into);
     InlineFailure failure;
-    if (group_try_join(p, into, root, &failure)) return close_up(p, is_source, into);
-    for (uint32_t i = 0; i < into; i++)
-        if (is_source[i]) renumber(p, &p->g->groups.data[i], into, i);
-    p->g->groups.data[into] = kept;
+    if (group_try_join(p, into, root, &failure)) return close_up(p, &sources, into);
+    for (uint32_t i = 0; i < sources.n; i++)
+        renumber(p, &groups[sources.data[i]], into, sources.data[i]);
+    groups[into] = kept;
     return GROUP_NONE;
 }
 
@@ -168,13 +232,13 @@ uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint
 /* Moves a group from one position to a later one; the groups between move up. */
 static void move_group(Grouper *p, uint32_t from, uint32_t to) {
     ArenaMark mark = arena_mark(p->arena);
-    uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n);
     Group moved = p->g->groups.data[from];
-    for (uint32_t i = 0; i < p->g->groups.n; i++) place[i] = i > from && i <= to ? i - 1 : i;
-    place[from] = to;
+    Places places = places_from(p, from, to + 1);
+    places.of[0] = to;
+    for (uint32_t i = 1; i < places.n; i++) places.of[i] = from + i - 1;
+    note_places(p, &places);
     memmove(&p->g->groups.data[from], &p->g->groups.data[from + 1], (to - from) * sizeof moved);
     p->g->groups.data[to] = moved;
-    note_places(p, place);
     arena_rewind(p->arena, mark);
 }
 

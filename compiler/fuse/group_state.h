@@ -78,6 +78,9 @@ uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, u
  * group does not have the form that the decisions prefer (by_columns). */
 uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after);
 
+/* Gives the refusals the numbers of their groups, which do not move any more. */
+void group_number_refusals(Grouping *g);
+
 /* Finds the round's GEMM slices: matmuls with one slice, and matmuls that the decisions name
  * (gemm_slice). */
 void group_find_gemm_slices(Grouper *p);

@@ -45,6 +45,7 @@ typedef struct Group {
      * ends. */
     const GroupTrial *trial;
     NodeId distance;
+    uint32_t last_refusal; /* of Grouping.refusals, plus 1; 0: none */
 } Group;
 
 /* Whether the group's reductions have a result at each point of the domain. */
