@@ -13,20 +13,24 @@ static bool *broken_blocks(const Searcher *c, const Plan *plan) {
     return is_broken;
 }
 
-/* The results of a `fuse must` block may be recomputed by their readers; then the values that this
- * needs are stored. If that breaks the block, the block's results are stored instead. */
-static Plan *store_results(Searcher *c, Plan *plan) {
-    uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? must_n_broken(plan) : 0;
-    if (n_broken == 0) return plan;
-    const bool *is_broken = broken_blocks(c, plan);
-    Decisions *before = c->decisions;
-    c->decisions = decisions_copy(c->arena, before);
-    for (NodeId id = 0; id < n_nodes; id++) {
+/* Decides that the results of these blocks are stored. */
+static void store_results_of(Searcher *c, const bool *is_broken) {
+    c->decisions = decisions_copy(c->arena, c->decisions);
+    for (NodeId id = 0; id < c->graph->nodes.n; id++) {
         bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
         if (is_broken[must_block(c->graph, id)] && !is_source &&
             must_leaves(c->graph, c->users, id))
             decisions_add(c->decisions, id, DIRECTIVE_STORE);
     }
+}
+
+/* The results of a `fuse must` block may be recomputed by their readers; then the values that this
+ * needs are stored. If that breaks the block, the block's results are stored instead. */
+static Plan *store_results(Searcher *c, Plan *plan) {
+    uint32_t n_broken = plan ? must_n_broken(plan) : 0;
+    if (n_broken == 0) return plan;
+    Decisions *before = c->decisions;
+    store_results_of(c, broken_blocks(c, plan));
     Plan *kept = search_make_plan(c);
     if (kept && must_n_broken(kept) < n_broken) return kept;
     c->decisions = before;
@@ -167,4 +171,21 @@ Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
 
 Plan *search_keep_must_blocks(Searcher *c, Plan *plan) {
     return search_launch_must_blocks(c, store_results(c, plan));
+}
+
+/* Storing the results of one block moves the ends of the kernels behind it, into other blocks. */
+Plan *search_store_broken_blocks(Searcher *c, Plan *plan) {
+    Plan *linked = plan && must_has_blocks(c->graph) ? linked_plan(c) : NULL;
+    for (int round = 0; linked && must_n_broken(linked) && round < SEARCH_MUST_ROUNDS; round++) {
+        Decisions *before = c->decisions;
+        store_results_of(c, broken_blocks(c, linked));
+        Plan *kept = search_make_plan(c), *next = kept ? linked_plan(c) : NULL;
+        if (!next || must_n_broken(next) >= must_n_broken(linked)) {
+            c->decisions = before;
+            return plan;
+        }
+        plan = kept;
+        linked = next;
+    }
+    return plan;
 }

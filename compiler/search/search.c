@@ -473,6 +473,7 @@ static Plan *best_plan(Searcher *c) {
     Plan *plan = search_guard_unfused(
         c, search_try_candidates(c, search_keep_must_blocks(c, search_make_plan(c))));
     plan = search_launch_must_blocks(c, cut_kernels(c, plan));
+    plan = search_store_broken_blocks(c, plan);
     note_priced(c);
     return plan;
 }

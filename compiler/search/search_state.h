@@ -101,6 +101,8 @@ Plan *search_guard_unfused(Searcher *c, Plan *plan);
 Plan *search_keep_must_blocks(Searcher *c, Plan *plan);
 /* Returns the plan, or a plan whose launches keep more of the blocks. */
 Plan *search_launch_must_blocks(Searcher *c, Plan *plan);
+/* Returns the plan, or a plan that stores the results of blocks that the plan does not keep. */
+Plan *search_store_broken_blocks(Searcher *c, Plan *plan);
 
 /* Regions. */
 

@@ -143,8 +143,8 @@ Test(hostile, twenty_thousand_statements_take_little_time_and_memory) {
 
 /* No kernel ends within a block. */
 Test(hostile, a_chain_of_must_blocks_is_kept) {
-    write_kind(kind_of("must blocks"), 400);
-    cr_expect_eq(compile("400 must blocks", ""), 0, "%s", run.err);
+    write_kind(kind_of("must blocks"), 1300);
+    cr_expect_eq(compile("1300 must blocks", ""), 0, "%s", run.err);
 }
 
 /* Short sources of long loops. */
