@@ -3,7 +3,7 @@
 
 #include "cost/price_memo.h"
 #include "launch/dedup.h"
-#include "launch/trial.h"
+#include "launch/trial_memo.h"
 #include "plan/must.h"
 
 /* A plan of fewer launches hardly has parts that are alike. */
@@ -94,6 +94,33 @@ static EdgesOf list_edges(Arena *arena, const Plan *plan) {
     return edges;
 }
 
+static VecU32 list_of_versions(Arena *arena, const Plan *plan) {
+    VecU32 buffers = {0};
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->row_stores.n && kernel->choice; i++)
+            vec_push(arena, &buffers, kernel->row_stores.data[i].buffer);
+    }
+    return buffers;
+}
+
+static void copy_buffer(Buffer *copies, const Plan *plan, uint32_t buffer) {
+    const Buffer *own = &plan->buffers.data[buffer];
+    copies[buffer] = *own;
+    if (own->choice) copies[own->source] = plan->buffers.data[own->source];
+}
+
+/* A copy of those buffers that the plan's kernels use: the plan may be a small part of another. */
+static Buffer *copy_buffers(Arena *arena, const Plan *plan) {
+    Buffer *copies = arena_extend(arena, NULL, 0, plan->buffers.n * sizeof *copies);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
+            copy_buffer(copies, plan, plan->kernels.data[k].args.data[i]);
+    for (uint32_t i = 0; i < plan->dynamic_pitches.n; i++)
+        copy_buffer(copies, plan, plan->dynamic_pitches.data[i].source);
+    return copies;
+}
+
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     static const LaunchRules *const table[] = {
 #define LAUNCH_MODE(sym, name, ...) &launch_rules_##name,
@@ -107,11 +134,14 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
                   .points = cost_points(p->arena, plan->graph->dims, p->target->has)};
     bool is_long = plan->launches.n >= LEAST_LAUNCHES;
     c.price_memo = p->price_memo ? p->price_memo : is_long ? price_memo_new(p->arena) : NULL;
+    if (is_long && !plan->graph->fixed_kernels.n)
+        c.trial_memo = trial_memo_new(p->arena, plan->graph);
     if (modes & LAUNCH_MODES_IN_BLOCKS) {
         c.n_users = count_users(p->scratch, plan);
         c.edges_of = list_edges(p->scratch, plan);
-        c.placed = arena_copy(p->scratch, plan->buffers.data, plan->buffers.n * sizeof *c.placed);
-        c.around = arena_copy(p->scratch, plan->buffers.data, plan->buffers.n * sizeof *c.around);
+        c.of_versions = list_of_versions(p->scratch, plan);
+        c.placed = copy_buffers(p->scratch, plan);
+        if (modes & 1u << LAUNCH_ONE_BLOCK) c.around = copy_buffers(p->scratch, plan);
     }
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         const LaunchRules *rules = table[i];

@@ -8,6 +8,7 @@
  * block, it is split at the kernel that loses most. */
 #include "launch/compose.h"
 #include "launch/smem.h"
+#include "launch/trial_memo.h"
 #include "machine/tuning.h"
 #include "machine/machine.h"
 #include "plan/must.h"
@@ -214,8 +215,7 @@ static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_o
     return cost_kernels(c->scratch, &around, card_of_target(c->target), point_of(c));
 }
 
-static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
-    (void)prices;
+static bool pays_anew(const Composer *c, Trial *t) {
     uint32_t n_broken, n_broken_before;
     if (gain_of(c, t) <= 0) return false;
     const PlanCost *with = price_around(c, t, true, &n_broken);
@@ -223,6 +223,19 @@ static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
     uint32_t n_saved =
         without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
     return n_broken <= n_broken_before && with->us < price_tie_us(without->us, n_saved);
+}
+
+static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
+    (void)prices;
+    if (!c->trial_memo) return pays_anew(c, t);
+    const Verdict *known = trial_memo_find(c->trial_memo, c, t);
+    if (known) {
+        t->worst = known->worst;
+        return known->pays;
+    }
+    bool pays = pays_anew(c, t);
+    trial_memo_add(c->trial_memo, (Verdict){.pays = pays, .worst = t->worst});
+    return pays;
 }
 
 /* Proposals. */

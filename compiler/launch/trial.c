@@ -143,17 +143,14 @@ bool trial_is_asked_to_pass(const Trial *t, uint32_t n, uint32_t reader) {
 
 /* Whether another version of the kernel that makes the buffer's value stores it in global memory.
  */
-static bool has_stored_version(const Plan *plan, uint32_t buffer) {
+static bool has_stored_version(const Composer *c, const Plan *plan, uint32_t buffer) {
     NodeId node = plan->buffers.data[buffer].node;
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->row_stores.n && kernel->choice; i++) {
-            uint32_t to = kernel->row_stores.data[i].buffer;
-            const Buffer *other = &plan->buffers.data[to];
-            if (to != buffer && other->node == node && other->kind == BUFFER_TEMP &&
-                other->space == BUFFER_GLOBAL)
-                return true;
-        }
+    for (uint32_t i = 0; i < c->of_versions.n; i++) {
+        uint32_t to = c->of_versions.data[i];
+        const Buffer *other = &plan->buffers.data[to];
+        if (to != buffer && other->node == node && other->kind == BUFFER_TEMP &&
+            other->space == BUFFER_GLOBAL)
+            return true;
     }
     return false;
 }
@@ -166,7 +163,7 @@ void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, co
     for (uint32_t i = 0; i < reader->args.n && plan->edges.n; i++) {
         uint32_t buffer = reader->args.data[i];
         NodeId passed = plan->buffers.data[buffer].node;
-        if (!launch_stores_to(from, &before, buffer) || has_stored_version(plan, buffer)) continue;
+        if (!launch_stores_to(from, &before, buffer) || has_stored_version(c, plan, buffer)) continue;
         for (uint32_t e = c->edges_of.first[passed]; e < c->edges_of.first[passed + 1]; e++) {
             Edge *edge = &plan->edges.data[c->edges_of.of[e]];
             if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE ||
@@ -182,7 +179,7 @@ void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, co
  * not depend on the value does not read it. */
 static void set_edges_of(const Composer *c, Plan *plan, uint32_t buffer) {
     NodeId of = plan->buffers.data[buffer].node;
-    if (has_stored_version(plan, buffer)) return;
+    if (has_stored_version(c, plan, buffer)) return;
     for (uint32_t e = c->edges_of.first[of]; e < c->edges_of.first[of + 1]; e++) {
         Edge *edge = &plan->edges.data[c->edges_of.of[e]];
         bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
@@ -271,15 +268,20 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     return around;
 }
 
-Plan trial_compose_near(const Composer *c, const Trial *t, bool is_one) {
+void trial_find_near(const Composer *c, const Trial *t, uint32_t *begin, uint32_t *n) {
     const Launch *launches = c->plan->launches.data;
     uint32_t first = launches[t->launches[0]].first, least = plan_n_init(c->plan);
     uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + LAUNCH_ONE_BLOCK_AROUND;
     first = first > least + LAUNCH_ONE_BLOCK_AROUND ? first - LAUNCH_ONE_BLOCK_AROUND : least;
     if (end > c->plan->kernels.n) end = c->plan->kernels.n;
-    uint32_t begin = plan_launch_index(c->plan, first);
-    uint32_t last = plan_launch_index(c->plan, end - 1);
-    return trial_compose_around(c, is_one ? t : NULL, begin, last + 1 - begin);
+    *begin = plan_launch_index(c->plan, first);
+    *n = plan_launch_index(c->plan, end - 1) + 1 - *begin;
+}
+
+Plan trial_compose_near(const Composer *c, const Trial *t, bool is_one) {
+    uint32_t first, n;
+    trial_find_near(c, t, &first, &n);
+    return trial_compose_around(c, is_one ? t : NULL, first, n);
 }
 
 /* Whether `fuse must` blocks need the launch, at any price. */

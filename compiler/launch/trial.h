@@ -20,6 +20,8 @@ typedef struct EdgesOf {
     uint32_t *first, *of;
 } EdgesOf;
 
+typedef struct TrialMemo TrialMemo; /* launch/trial_memo.h */
+
 typedef struct Composer {
     const Planning *planning;
     Arena *arena, *scratch;
@@ -27,14 +29,16 @@ typedef struct Composer {
     const Target *target;
     CostPoints points;
     PriceMemo *price_memo; /* NULL: the plan is too small to have parts alike */
+    TrialMemo *trial_memo; /* NULL: likewise, or the graph has blocks */
     /* Per buffer: the kernels that it is an argument of, in whatever launches. NULL: kernels of no
      * mode share blocks. */
     const uint32_t *n_users;
-    EdgesOf edges_of; /* if kernels of a mode share blocks and the plan has edges */
+    EdgesOf edges_of;   /* if kernels of a mode share blocks and the plan has edges */
+    VecU32 of_versions; /* the buffers in which versions of kernels store rows */
     /* The plan's buffers as a trial places them, if kernels of a mode share blocks. Between trials
      * they are the plan's. */
     Buffer *placed;
-    /* Room for the plan's buffers in a plan around a trial. */
+    /* Room for the plan's buffers in a plan around a trial of one block. */
     Buffer *around;
     /* While launches are made only to keep `fuse must` blocks: the number of stored edges of such
      * blocks. 0: prices decide. */
@@ -104,8 +108,10 @@ TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *la
  * (NULL: as they are) and the others composed by the modes after the trial's. */
 Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n);
 
-/* The same for the launches of the trial and those of a few kernels around them. `is_one`: those of
- * the trial are one launch, else as they are. */
+/* The launches of the trial and those of a few kernels around them: [*first, *first + *n) of the
+ * composer's plan. */
+void trial_find_near(const Composer *c, const Trial *t, uint32_t *first, uint32_t *n);
+/* trial_compose_around for these. `is_one`: those of the trial are one launch, else as they are. */
 Plan trial_compose_near(const Composer *c, const Trial *t, bool is_one);
 
 /* Makes all launches of `together` after the context one launch of the trial's mode. */

@@ -7,14 +7,15 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* Kernels 0 and 1 differ in their buffers alone; each other one in one thing more. */
+/* Kernels 0 and 1 differ in their buffers alone; each other one in one thing more, and the last
+ * two in a constant alone. */
 static const char source[] =
     "dim B in 1..65536\n"
     "graph g(x: f32[B, 64], z: f32[B, 64], w: f32[B, 32], h: f16[B, 64], m: f32[64, B])"
     " -> (a: f32[B, 64], b: f32[B, 64], c: f32[B, 32], d: f16[B, 64], e: f32[64, B],"
-    " f: f32[B, 64], g: f32[B], k: f32[64]) {\n"
+    " f: f32[B, 64], g: f32[B], k: f32[64], p: f32[B, 64], q: f32[B, 64]) {\n"
     "  a = exp(x)\n  b = exp(z)\n  c = exp(w)\n  d = exp(h)\n  e = exp(m)\n  f = tanh(x)\n"
-    "  g = sum(x, axis=1)\n  k = sum(x, axis=0)\n}\n";
+    "  g = sum(x, axis=1)\n  k = sum(x, axis=0)\n  p = x * 0.5\n  q = x * 0.7\n}\n";
 
 typedef struct Fixture {
     Arena *arena, *scratch;
@@ -92,5 +93,23 @@ Test(price_memo, the_oldest_plans_are_forgotten) {
                 double price = price_of(&f, &own, &f.many);
                 cr_expect_eq(known_price_of(&f, &own, &f.many), price, "%u, %u", i, n);
             }
+    arena_free(f.scratch), arena_free(f.arena);
+}
+
+/* Nor do they where a constant is used twice, unless the other plan uses two. */
+Test(price_memo, values_of_constants_do_not_count) {
+    Fixture f = fixture_new();
+    uint32_t n = f.plan->launches.n;
+    Plan first = plan_extract(f.arena, f.plan, n - 2, 1);
+    Plan other = plan_extract(f.arena, f.plan, n - 1, 1);
+    double price = known_price_of(&f, &first, &f.many);
+    cr_assert_neq(price_of(&f, &other, &f.few), price);
+    cr_expect_eq(known_price_of(&f, &other, &f.few), price);
+    Plan twice = plan_extract(f.arena, f.plan, n - 2, 2);
+    Plan same = plan_extract(f.arena, f.plan, n - 2, 2);
+    same.kernels.data[1] = kernel_copy(f.arena, &same.kernels.data[0]);
+    known_price_of(&f, &twice, &f.many);
+    double own = price_of(&f, &same, &f.few);
+    cr_expect_eq(known_price_of(&f, &same, &f.few), own);
     arena_free(f.scratch), arena_free(f.arena);
 }
