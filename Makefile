@@ -310,6 +310,9 @@ sweep-torch: build/libfusec.so build/libfusert.so build/torch-env/bin/python ## 
 .PHONY: hostile
 hostile: $(B)/tests/cli/test_hostile build/fusec ## Compile every kind of source that is made to take long, and print a table of seconds and memory
 	$(Q)HOSTILE=1 $< --filter 'hostile/every*'
+.PHONY: hostile-random
+hostile-random: $(B)/tests/cli/test_hostile_random build/fusec ## Compile N random sources that are made to take long, and print the seconds of each (N=200 SEED=1)
+	$(Q)HOSTILE_N=$(N) HOSTILE_SEED=$(SEED) $<
 
 # The first #include tells which half of the house a fuzzer is for.
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))

@@ -68,8 +68,8 @@ static bool is_plain(const Scalar *s) {
 /* The place of the constant in the list, or the end if there are many. */
 static uint32_t number_of(Writer *w, const Scalar *s) {
     uint32_t at = 0;
-    while (at < w->numbers.n && (w->numbers.data[at].number != s->number ||
-                                 w->numbers.data[at].whole != s->whole))
+    while (at < w->numbers.n &&
+           (w->numbers.data[at].number != s->number || w->numbers.data[at].whole != s->whole))
         at++;
     if (at == w->numbers.n && at < MOST_NUMBERS)
         vec_push(w->scratch, &w->numbers, ((Number){s->number, s->whole}));

@@ -374,9 +374,7 @@ static void note_own_group(const Grouper *p, const Group *alone) {
 static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reason) {
     uint32_t *of_load = &p->g->last_refusal[load];
     uint32_t *of_group = &p->g->groups.data[group].last_refusal;
-    Refusal refusal = {
-        .load = load, .reason = reason, .of_load = *of_load, .of_group = *of_group};
-    vec_push(p->arena, &p->g->refusals, refusal);
+    vec_push(p->arena, &p->g->refusals, (Refusal){load, GROUP_NONE, reason, *of_load, *of_group});
     *of_load = *of_group = p->g->refusals.n;
     if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
     if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;

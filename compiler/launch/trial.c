@@ -163,7 +163,8 @@ void launch_set_passed_edges(const Composer *c, Plan *plan, const Plan *from, co
     for (uint32_t i = 0; i < reader->args.n && plan->edges.n; i++) {
         uint32_t buffer = reader->args.data[i];
         NodeId passed = plan->buffers.data[buffer].node;
-        if (!launch_stores_to(from, &before, buffer) || has_stored_version(c, plan, buffer)) continue;
+        if (!launch_stores_to(from, &before, buffer) || has_stored_version(c, plan, buffer))
+            continue;
         for (uint32_t e = c->edges_of.first[passed]; e < c->edges_of.first[passed + 1]; e++) {
             Edge *edge = &plan->edges.data[c->edges_of.of[e]];
             if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE ||

@@ -1,7 +1,8 @@
 /* The program on sources of 64 KiB that are made to take long: each compiles to PTX, fused and
  * unfused, and to an object, or is refused by a limit, within bounds of time and memory. Times are
- * CPU seconds of the child. PTX may take twice the documented time, because a loaded machine counts
- * more; objects take at most half of theirs on a quiet one. */
+ * CPU seconds of the child, the least of three where the first are too many. PTX may take one and a
+ * half times the documented time, because a loaded machine counts more; objects take at most half
+ * of theirs on a quiet one. */
 #include "lib/command.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +17,8 @@ TestSuite(hostile, .init = command_set_up, .fini = command_tear_down, .timeout =
 
 enum {
     SOURCE_BYTES = 1 << 16,
-    MOST_SECONDS = 4,
+    MOST_SECONDS = 3,
+    N_TRIES = 3,
     MOST_OBJECT_SECONDS = 20,
     MOST_KIB = 512 << 10,
     LONG_BYTES = 1 << 20
@@ -38,12 +40,25 @@ static void add(const char *format, ...) {
     source.n_bytes += (size_t)n;
 }
 
+/* Runs the program, again if it takes more than `most` seconds: the least count. Returns the exit
+ * code. */
+static int compile_soon(const char *line, double most) {
+    double least = INFINITY;
+    int status = 0;
+    for (int i = 0; i < N_TRIES && least > most; i++) {
+        status = fusec(line, NULL);
+        if (run.seconds < least) least = run.seconds;
+    }
+    run.seconds = least;
+    return status;
+}
+
 /* Compiles the source and checks the contract. Returns the exit code. */
 static int compile(const char *name, const char *options) {
     char line[64];
     write_file("hostile.g", source.text, source.n_bytes);
     snprintf(line, sizeof line, "@hostile.g -o @a.ptx%s", options);
-    int status = fusec(line, NULL);
+    int status = compile_soon(line, MOST_SECONDS);
     cr_expect(status == 0 || (status == 1 && strstr(run.err, "[limit]")), "%s%s: %d, %.400s", name,
               options, status, run.err);
     cr_expect(run.seconds <= MOST_SECONDS, "%s%s: %.1f seconds", name, options, run.seconds);
@@ -107,7 +122,7 @@ static void check_kind(const Kind *kind, const char *words, const char *refused,
     write_file("hostile.g", source.text, source.n_bytes);
     snprintf(line, sizeof line, "@hostile.g -o %s", words);
     snprintf(id, sizeof id, "[%s]", refused);
-    int status = fusec(line, NULL);
+    int status = compile_soon(line, most);
     cr_expect(*refused ? status == 1 && strstr(run.err, id) : status == 0, "%s, %s: %d, %.400s",
               kind->name, words, status, run.err);
     cr_expect(run.seconds <= most, "%s, %s: %.1f seconds", kind->name, words, run.seconds);

@@ -362,9 +362,13 @@ static DimId add_scaled(DimTab *tab, DimId a, DimId b, int64_t factor) {
             checked_mul(db.constant, factor, &added) && checked_add(da.constant, added, &all);
         return is_good ? dim_const(tab, all) : DIM_NONE;
     }
+    ArenaMark mark = arena_mark(tab->arena);
+    uint32_t n = tab->dims.n;
     sum_add_dim(tab, &sum, &da, 1);
     sum_add_dim(tab, &sum, &db, factor);
-    return intern_sum(tab, &sum);
+    DimId id = intern_sum(tab, &sum);
+    if (tab->dims.n == n) arena_rewind(tab->arena, mark); /* guards ask again and again */
+    return id;
 }
 
 DimId dim_add(DimTab *tab, DimId a, DimId b) {
