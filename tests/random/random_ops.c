@@ -442,11 +442,13 @@ int random_make_online(RandomState *s, OpId op, Dtype dtype, int arg) {
         scores = str_format(s->arena, "where(%s >= %s, %s, -inf)", scores,
                             random_number(s, compute, lo / 2), scores);
     const RandomValue *v = random_value(s, is_values ? from : input);
+    bool is_log = op_info(op)->log != PRIM_NONE;
+    Dtype usual = is_log ? compute : dtype;
     Dtype out = rng_chance(&s->rng, 40) ? compute : dtype;
+    const char *how = out != usual ? str_format(s->arena, ", out=%s", dtype_name(out)) : "";
     return random_bind(
-        s, out, &result, v->lo, v->hi,
-        str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, scores, v->name,
-                   out != dtype ? str_format(s->arena, ", out=%s", dtype_name(out)) : ""));
+        s, out, &result, is_log ? lo : v->lo, is_log ? hi + 64 : v->hi,
+        str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, scores, v->name, how));
 }
 
 /* Functions of the prelude by name, with the range of their results. */
