@@ -192,6 +192,10 @@ int64_t graph_segment_elems(const Graph *graph, NodeId matmul) {
     return graph_node(graph, matmul)->attrs.segment_elems;
 }
 
+bool online_may_split(const DimTab *dims, DimId rows, DimId keys) {
+    return dim_lo(dims, rows) <= ONLINE_FEW_ROWS && dim_hi(dims, keys) > ONLINE_PART_KEYS;
+}
+
 DimId online_part_keys(DimTab *dims, DimId keys) {
     int64_t most = (int64_t)ONLINE_PART_KEYS * ONLINE_MOST_PARTS, hi = dim_hi(dims, keys);
     DimId times = dim_const(dims, 1);

@@ -32,6 +32,8 @@ enum { ONLINE_BLOCK = 128 };
 enum { ONLINE_FEW_ROWS = 32, ONLINE_PART_KEYS = 256, ONLINE_MOST_PARTS = 64 };
 /* Keys in a part. */
 DimId online_part_keys(DimTab *dims, DimId keys);
+/* Whether this many rows of this many keys may have parts. */
+bool online_may_split(const DimTab *dims, DimId rows, DimId keys);
 
 /* The precision of a matmul's operands: unchanged, or f32 rounded to tf32. */
 typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;

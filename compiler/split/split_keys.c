@@ -163,8 +163,7 @@ static bool find_few(KeySplit *s) {
     DimTab *dims = s->plan->graph->dims;
     DimId rows = kernel_axis_extent(s->whole, gemm_axis_m(s->whole));
     Condition few = {.n_unless = 0};
-    if (dim_lo(dims, rows) > ONLINE_FEW_ROWS ||
-        dim_hi(dims, kernel_n_reduced(s->whole)) <= ONLINE_PART_KEYS || s->whole->is_init)
+    if (!online_may_split(dims, rows, kernel_n_reduced(s->whole)) || s->whole->is_init)
         return false;
     if (dim_hi(dims, rows) <= ONLINE_FEW_ROWS) return true;
     predicate_set_range(&few.when, rows, INT64_MIN, ONLINE_FEW_ROWS);

@@ -137,7 +137,7 @@ static void check_json(const Priced *p, const json_t *root) {
         /* Segments compute the numbers of elements again at each step of a search, and a sort has
          * no vectors, so such an edge by itself may lose; the plan as a whole decides. */
         bool searches = strncmp(op_at(edge, "to"), "sorted_segment", 14) == 0;
-        bool sorts = strcmp(op_at(edge, "from"), "argsort") == 0;
+        bool sorts = strncmp(op_at(edge, "from"), "argsort", 7) == 0;
         /* A reshape may join axes between which a transpose by itself goes in tiles. */
         bool joins = strcmp(op_at(edge, "from"), "transpose") == 0 &&
                      strcmp(op_at(edge, "to"), "reshape") == 0;

@@ -75,6 +75,21 @@ Test(split_keys, long_keys_have_long_parts) {
     arena_free(arena);
 }
 
+/* Batches that share keys and values are no rows: m alone says whether keys have parts. */
+Test(split_keys, batches_are_no_rows) {
+    static const char source[] =
+        "graph g(x: f32[2, 30, 1548], v: f16[1548, 56]) -> (y: f16[2, 30, 56]) {\n"
+        "  y = softmax_matmul(x, v)\n}\n";
+    Arena *arena = arena_new(NULL);
+    for (int t = 0; t < 2; t++) {
+        TargetId target = t ? TARGET_SM_90A : TARGET_CPU;
+        PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, target,
+                                        card_of_target(target_get(target)), NULL);
+        cr_expect_eq(count(priced.plan).parts, 1u);
+    }
+    arena_free(arena);
+}
+
 /* Where rows may be few, both versions of the matmul share a launch with their reader. */
 Test(split_keys, a_run_chooses_by_its_rows) {
     Arena *arena = arena_new(NULL);

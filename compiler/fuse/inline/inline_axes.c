@@ -62,10 +62,15 @@ static bool has_matrices(const Kernel *kernel) {
     return form->multiplies || form->weighs;
 }
 
-/* Whether a batch axis must stay separate from m, because the rhs varies along the batch axis and
- * not along m. (An m of one element would not show in the rhs's index.) */
-static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
+/* Whether a batch axis must stay separate from m, because m alone says whether keys have parts, or
+ * because the rhs varies along the batch axis and not along m. (An m of one element would not show
+ * in the rhs's index.) */
+static bool splits_rows(const DimTab *dims, const Group *group, const Kernel *kernel, uint32_t d,
+                        uint32_t axis) {
     if (!has_matrices(kernel) || d + 4 != group->domain.rank) return false;
+    if (form_info(kernel->form)->weighs &&
+        online_may_split(dims, group->domain.dims[d + 1], group->domain.dims[d + 3]))
+        return true;
     uint32_t batch_axes = (2u << axis) - 1;
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
@@ -83,7 +88,7 @@ void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kern
         bool is_one = dim_equals_const(dims, group->domain.dims[plan->order[at]], 1);
         if (!is_one || !is_joined[of_reduced]) last[of_reduced] = own;
         bool is_m = has_matrices(kernel) && at + 3 == group->domain.rank;
-        bool is_split = is_m || splits_rows(group, kernel, at, own);
+        bool is_split = is_m || splits_rows(dims, group, kernel, at, own);
         /* Nothing is divided by an extent of 0. */
         bool may_join =
             next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[plan->order[next]]) > 0;

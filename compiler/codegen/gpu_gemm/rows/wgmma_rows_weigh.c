@@ -448,11 +448,17 @@ static Val rest_of_shift(const WgmmaRows *s, Val shift) {
     return power_of_two(k, math_fma(k, exact, minus, of.exponent));
 }
 
-/* The result of all columns of row `r`, which is before it is rounded. */
+/* Sets the results of row `r`, before they are rounded, to one value. Where it is NaN the sums are
+ * NaN too, and stay: ptxas of CUDA 12.9 and 13 drops a wgmma whose sums nobody reads, and then
+ * stores wrong registers. */
 static void set_sums(const WgmmaRows *s, uint32_t r, Val value) {
+    const Codegen *k = s->k;
+    Val is_number = k_fcmp(k, LLVMRealORD, value, value);
     for (uint32_t n = 0; n < s->n_sums / FRAGMENT_ACCUMULATORS; n++)
-        for (uint32_t i = 0; i < PAIR; i++)
-            k_store(s->k, value, s->sums[gpu_fragment_pair(0, 0, n, r) + i]);
+        for (uint32_t i = 0; i < PAIR; i++) {
+            Val at = s->sums[gpu_fragment_pair(0, 0, n, r) + i];
+            k_store(k, k_select(k, is_number, value, k_load(k, k->f32, at)), at);
+        }
 }
 
 void wgmma_rows_end(WgmmaRows *s) {
