@@ -22,9 +22,37 @@ static bool is_dropping(const Diags *diags) {
     return diags->n_errors > DIAG_MAX_ERRORS;
 }
 
+/* Bytes of the printable UTF-8 character at `text`; 0 where there is none. */
+static uint32_t utf8_bytes(const char *text, uint32_t n_bytes) {
+    static const uint32_t least[] = {0, 32, 0xA0, 0x800, 0x10000};
+    unsigned char first = (unsigned char)text[0];
+    uint32_t n = first < 0x80 ? 1 : first < 0xC0 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (n == 0 || n > n_bytes) return 0;
+    uint32_t code = n == 1 ? first : first & (0x7Fu >> n);
+    for (uint32_t i = 1; i < n; i++) {
+        if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
+        code = code << 6 | ((unsigned char)text[i] & 0x3F);
+    }
+    bool is_surrogate = code >= 0xD800 && code < 0xE000;
+    return code < least[n] || code > 0x10FFFF || code == 127 || is_surrogate ? 0 : n;
+}
+
+/* The text with a `?` for each byte that is no part of a printable character: names that files give
+ * may have any bytes, also such as terminals obey. */
+static const char *printable(Arena *arena, const char *text) {
+    uint32_t n_bytes = (uint32_t)strlen(text);
+    char *shown = arena_copy(arena, text, n_bytes + 1);
+    for (uint32_t i = 0, n; i < n_bytes; i += n ? n : 1) {
+        n = text[i] == '\n' ? 1 : utf8_bytes(text + i, n_bytes - i);
+        if (!n) shown[i] = '?';
+    }
+    return shown;
+}
+
 static void append(Diags *diags, Diag diag) {
     Diag *kept = arena_array(diags->arena, Diag, 1);
     *kept = diag;
+    kept->message = printable(diags->arena, diag.message);
     if (diags->last)
         diags->last->next = kept;
     else
@@ -68,21 +96,6 @@ void diag_help(Diags *diags, const char *format, ...) {
     append(diags,
            (Diag){.severity = SEVERITY_HELP, .message = str_vformat(diags->arena, format, args)});
     va_end(args);
-}
-
-/* Bytes of the printable UTF-8 character at `text`; 0 where there is none. */
-static uint32_t utf8_bytes(const char *text, uint32_t n_bytes) {
-    static const uint32_t least[] = {0, 32, 0xA0, 0x800, 0x10000};
-    unsigned char first = (unsigned char)text[0];
-    uint32_t n = first < 0x80 ? 1 : first < 0xC0 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    if (n == 0 || n > n_bytes) return 0;
-    uint32_t code = n == 1 ? first : first & (0x7Fu >> n);
-    for (uint32_t i = 1; i < n; i++) {
-        if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
-        code = code << 6 | ((unsigned char)text[i] & 0x3F);
-    }
-    bool is_surrogate = code >= 0xD800 && code < 0xE000;
-    return code < least[n] || code > 0x10FFFF || code == 127 || is_surrogate ? 0 : n;
 }
 
 /* Prints a mark for each character of the line from byte `from` to `to`. */

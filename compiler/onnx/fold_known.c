@@ -98,6 +98,7 @@ bool onnx_fold_known(Call *c) {
     const char *why;
     if (!can_evaluate(c)) return false;
     part.result = &result;
+    part.highest_dim = 0; /* no smaller dim would make it fit */
     memset(&part.names, 0, sizeof part.names);
     memset(&part.keys, 0, sizeof part.keys);
     part.b = build_new(im->arena, im->b->dims, im->b->graph->source, im->b->graph->name);

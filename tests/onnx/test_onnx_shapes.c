@@ -370,6 +370,40 @@ Test(onnx_shapes, windows_of_strides_pad_a_dim_to_its_multiple) {
     expect(&wide, 18, "auto_pad with a stride longer than a window needs extents");
 }
 
+Test(onnx_shapes, a_padding_that_is_none_is_an_error) {
+    static const char *const dims[] = {"1", "1", "9"}, *const taps[] = {"1", "1", "3"};
+    static const char *const ops[] = {"Conv", "ConvTranspose"};
+    for (int k = 0; k < 2; k++) {
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena};
+        onnx_attr_text(&attrs, "auto_pad", "SAME_WRONG");
+        onnx_write_input(&w, "x", FLOAT, 3, dims);
+        onnx_write_input(&w, "w", FLOAT, 3, taps);
+        onnx_write_node(&w, ops[k], "x w", "y", &attrs);
+        onnx_write_output(&w, "y", FLOAT);
+        expect(&w, 18, "auto_pad `SAME_WRONG` is none of NOTSET");
+    }
+}
+
+/* Numbers of the model, no dims, make the size. */
+Test(onnx_shapes, a_size_that_no_dim_makes_smaller_is_an_error) {
+    static const int64_t size[] = {(int64_t)1 << 40, (int64_t)1 << 20};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_ints(&w, "size", 2, size);
+    onnx_write_node(&w, "ConstantOfShape", "size", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "node `y` (ConstantOfShape, opset 18): a tensor of shape");
+}
+
+Test(onnx_shapes, names_in_errors_command_no_terminal) {
+    static const char *const dims[] = {"4"};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_node(&w, "Nothing", "x", "\x1b[31my\xff\xc3\xa9", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(&w, 18, "node `?[31my?\xc3\xa9` (Nothing");
+}
+
 /* Strides of 2, pads of 1: 2 * (H - 1) + 4 - 2 elements. */
 Test(onnx_shapes, dims_are_transposed_convolutions_extents) {
     static const char *const dims[] = {"1", "2", "H"}, *const taps[] = {"2", "3", "4"};

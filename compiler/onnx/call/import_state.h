@@ -136,6 +136,8 @@ STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
 bool onnx_need_least(Call *c, DimId value, int64_t least);
 /* Reports the builder's first error as the node's; false if there is one. */
 bool onnx_check(Call *c);
+/* Reports an `auto_pad` that the standard does not have; false if it is one. */
+bool onnx_check_auto_pad(Call *c, Str given);
 bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph);
 Scope *onnx_scope_new(Import *im, const Scope *outer, const VecOpset *opsets);
 /* The value of this very scope; or NULL. */

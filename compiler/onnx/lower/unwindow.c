@@ -20,6 +20,7 @@ static bool spread_pads(Call *c, Spread *s) {
     bool is_same = strncmp(automatic, "SAME", 4) == 0,
          is_upper = strcmp(automatic, "SAME_UPPER") == 0;
     bool has_shape = attr_ints(c, "output_shape", &given) && given->n;
+    if (!onnx_check_auto_pad(c, automatic)) return false;
     if (!attr_list(c, "strides", s->n, 1, MAX_SPREAD, s->stride) ||
         !attr_list(c, "dilations", s->n, 1, MAX_SPREAD, s->dilation) ||
         !attr_list(c, "pads", 2 * s->n, 0, MAX_SPREAD, pads) ||

@@ -97,6 +97,14 @@ static bool windows_fit(Call *c, const Window *w) {
     return true;
 }
 
+bool onnx_check_auto_pad(Call *c, Str given) {
+    static const char *const all[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(given, all[i]) == 0) return true;
+    return onnx_fail(c, DIAG_UNKNOWN_NAME,
+                     "auto_pad `%s` is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID", given);
+}
+
 static bool pads_of(Call *c, Window *w) {
     int64_t pads[2 * MAX_RANK];
     Str automatic = attr_string(c, "auto_pad", "NOTSET");
@@ -105,6 +113,7 @@ static bool pads_of(Call *c, Window *w) {
         w->low[k] = pads[k];
         w->high[k] = pads[w->n + k];
     }
+    if (!onnx_check_auto_pad(c, automatic)) return false;
     if (strncmp(automatic, "SAME", 4) == 0)
         return same_pads(c, w, strcmp(automatic, "SAME_LOWER") == 0);
     if (strcmp(automatic, "VALID") == 0)
