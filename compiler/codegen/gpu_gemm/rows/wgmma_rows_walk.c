@@ -54,7 +54,8 @@ static Val batches_left(const WgmmaRows *s, const Groups *groups, Val first) {
 /* The number of tile `at` of the group that begins with batch `first` and has `size` batches. */
 static Val number_in_group(const WgmmaRows *s, const Groups *groups, Val first, Val size, Val at) {
     const Codegen *k = s->k;
-    Val row = k_sub(k, k_subi(k, groups->rows, 1), k_udiv(k, at, size));
+    Val before = k_udiv(k, at, size); /* by itself: compilers order arguments as they like */
+    Val row = k_sub(k, k_subi(k, groups->rows, 1), before);
     return k_mad(k, k_add(k, first, k_urem(k, at, size)), groups->rows, row);
 }
 
