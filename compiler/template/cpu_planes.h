@@ -26,7 +26,8 @@ bool cpu_planes_find(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t
                      CpuPlanes *planes);
 /* The elements of a row of the image. */
 uint32_t cpu_planes_row(const CpuPlanes *planes);
-/* The rows of the image for so many rows of outputs, and the first one of those that are alike. */
+/* The number of image rows that `n_outputs` rows of outputs read, and the place of the first row
+ * of strip `across`. */
 int64_t cpu_planes_rows(const CpuPlanes *planes, int64_t n_outputs);
 int64_t cpu_planes_first(const CpuPlanes *planes, int64_t n_outputs, uint32_t across);
 /* The element of the planes that tap `tap` of the first output reads. */

@@ -50,6 +50,11 @@ Val cpu_lanes_below(const Lower *lower, Val n, uint32_t lanes) {
     return k_ult(k, lane, limit);
 }
 
+Val cpu_value(Point *point, ScalarId id, Dtype dtype) {
+    Dtype own = scalar_get(point->lower->kernel->scalars, id)->dtype;
+    return convert_value(point->lower->k, point_lanes(point, id), own, dtype);
+}
+
 void cpu_prefetch(const Codegen *k, Val pointer, uint32_t level) {
     Val args[4] = {pointer, k_i32(k, 0), k_i32(k, 4 - level), k_i32(k, 1)};
     LLVMTypeRef overload = k->ptr;

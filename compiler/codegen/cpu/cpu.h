@@ -26,6 +26,9 @@ Val cpu_modulo(const Lower *lower, Val value, uint32_t n);
 /* A mask of the lanes below `n`, counted from 0. */
 Val cpu_lanes_below(const Lower *lower, Val n, uint32_t lanes);
 
+/* The scalar's value at the point, in lanes of the dtype. */
+Val cpu_value(Point *point, ScalarId id, Dtype dtype);
+
 /* Prefetches the line at `pointer`, which may be any address, into cache level 1 or 2. */
 void cpu_prefetch(const Codegen *k, Val pointer, uint32_t level);
 

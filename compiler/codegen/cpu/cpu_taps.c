@@ -15,11 +15,6 @@
 /* Chains side by side, and fmas that are emitted for them. */
 enum { MOST_CHAINS = 4, MOST_PRODUCTS = 256 };
 
-Val taps_operand(Point *point, ScalarId id, Dtype acc) {
-    Dtype dtype = scalar_get(point->lower->kernel->scalars, id)->dtype;
-    return convert_value(point->lower->k, point_lanes(point, id), dtype, acc);
-}
-
 /* Points of all taps inside `outer`, with what no axis of `inner` changes. */
 static Point *enter(const Taps *taps, const Point *outer, const Point *before, uint32_t inner) {
     Lower *lower = taps->lower;
@@ -53,8 +48,8 @@ static void outputs(const Taps *taps, Point *points, uint32_t n, const Point *be
     }
     for (int64_t t = 0; t < taps->depth; t++)
         for (uint32_t i = 0; i < n; i++) {
-            Val left = taps_operand(&at_tap[i][t], reduce->lhs, reduce->acc);
-            Val right = taps_operand(&at_tap[i][t], reduce->rhs, reduce->acc);
+            Val left = cpu_value(&at_tap[i][t], reduce->lhs, reduce->acc);
+            Val right = cpu_value(&at_tap[i][t], reduce->rhs, reduce->acc);
             sums[i] = math_multiply_add(k, reduce->acc, left, right, sums[i]);
         }
     for (uint32_t i = 0; i < n; i++) {

@@ -20,11 +20,6 @@ static void store_at(const Strip *strip, Val at, Val value) {
     k_store_aligned(k, value, to, dtype_bytes(row->acc));
 }
 
-static Val value_lanes(const StripRow *row, Point *point, ScalarId id) {
-    Dtype dtype = scalar_get(row->lower->kernel->scalars, id)->dtype;
-    return convert_value(row->lower->k, point_lanes(point, id), dtype, row->acc);
-}
-
 /* Whether both are known, and so few vectors apart that they need no loop. */
 static bool are_few(const StripRow *row, Val from, Val to, int64_t *n) {
     enum { MOST_VECTORS = 12 };
@@ -53,7 +48,7 @@ static void fill_around(Strip *strip) {
     const Codegen *k = lower->k;
     LLVMTypeRef type = k_value_type(k, row->acc, row->lanes);
     ScalarId outside = row->outside;
-    Val value = outside ? value_lanes(row, &strip->point, outside) : LLVMConstNull(type);
+    Val value = outside ? cpu_value(&strip->point, outside, row->acc) : LLVMConstNull(type);
     Val rest = k_uremi(k, strip->to, row->lanes);
     if (outside) fill(strip, lower_index_const(lower, 0), strip->from, value);
     fill(strip, k_sub(k, strip->to, rest), lower_index_const(lower, row->pitch), value);
@@ -78,7 +73,7 @@ static void pack_vector(const Strip *strip, Val at, Val mask) {
     Point point = point_inside(&strip->point);
     point.mask = mask;
     point.axis[row->axis] = k_add(row->lower->k, row->begin, at);
-    store_at(strip, at, value_lanes(row, &point, row->value));
+    store_at(strip, at, cpu_value(&point, row->value, row->acc));
 }
 
 static void pack_inside(const Strip *strip) {

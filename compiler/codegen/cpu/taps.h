@@ -19,7 +19,5 @@ typedef struct Taps {
 
 /* Computes the unit's outputs from planes. */
 void taps_from_planes(const Taps *taps);
-/* The value of an operand at the point, in lanes of the accumulator's dtype. */
-Val taps_operand(Point *point, ScalarId id, Dtype acc);
 
 #endif

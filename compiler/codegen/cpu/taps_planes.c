@@ -73,7 +73,7 @@ static void pack_weights(Planes *p) {
     for (int64_t t = 0; t < taps->depth; t++) {
         Point point = point_inside(&taps->unit);
         point.axis[lower->kernel->first_reduced] = constant(p, t);
-        Acc own = {.value = taps_operand(&point, p->weight, acc)};
+        Acc own = {.value = cpu_value(&point, p->weight, acc)};
         cpu_array_store(lower, &weights, constant(p, t), own, 1);
     }
 }

@@ -35,7 +35,7 @@ bool onnx_check_ranges(Import *im) {
     return true;
 }
 
-/* Narrows the range to those that an import before has found. */
+/* Narrows the range of a dim to the bounds that an earlier try of the import has found. */
 static void narrow(const Import *im, DimBound *range) {
     for (uint32_t i = 0; i < im->bounds.n; i++) {
         const DimBound *bound = &im->bounds.data[i];

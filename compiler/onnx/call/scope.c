@@ -96,8 +96,8 @@ bool onnx_need_least(Call *c, DimId value, int64_t least) {
     return false;
 }
 
-/* Where sizes pass the limit, the import begins again with smaller dims, of those that neither the
- * model nor the caller bounds. False: they are small already. */
+/* Where sizes pass the limit, the import begins again. Dims that neither the model nor the caller
+ * bounds are smaller then. False: these dims are small already. */
 static bool lower_highest(Call *c) {
     enum { STEP = 2, LEAST = 1024 };
     if (c->im->highest_dim / STEP < LEAST) return false;
