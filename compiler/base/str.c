@@ -94,6 +94,14 @@ void text_puts(Text *text, const char *s) {
     text_add(text, s, strlen(s));
 }
 
+void text_put_count(Text *text, uint64_t n) {
+    char digits[20];
+    size_t first = sizeof digits;
+    do digits[--first] = (char)('0' + n % 10);
+    while (n /= 10);
+    text_add(text, digits + first, sizeof digits - first);
+}
+
 void text_printf(Text *text, const char *format, ...) {
     char small[256];
     va_list args, again;

@@ -37,6 +37,8 @@ typedef struct Text {
 
 void text_add(Text *text, const char *bytes, size_t n_bytes);
 void text_puts(Text *text, const char *s);
+/* Adds `n` in decimal. */
+void text_put_count(Text *text, uint64_t n);
 STR_PRINTF(2, 3) void text_printf(Text *text, const char *format, ...);
 /* The text so far; "" when nothing was added. */
 const char *text_str(const Text *text);

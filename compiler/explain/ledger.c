@@ -12,16 +12,12 @@ typedef struct Filler {
     const Graph *graph;
     DimTab *dims;
     Ledger *ledger;
-    DimId *printed; /* the dim of the last text: values of a shape follow one another */
-    const char **text;
+    LedgerBytes *sizes; /* per node, filled when first asked for */
 } Filler;
 
 /* Prints the dim; DIM_NONE: a sum of more than dims can count. */
 static const char *dim_text(const Filler *f, DimId dim) {
-    if (dim == DIM_NONE) return "more than 2^62";
-    if (dim != *f->printed) *f->text = dim_str(f->dims, f->arena, dim);
-    *f->printed = dim;
-    return *f->text;
+    return dim == DIM_NONE ? "more than 2^62" : dim_str(f->dims, f->arena, dim);
 }
 
 static LedgerBytes bytes_of(const Filler *f, DimId dim) {
@@ -47,11 +43,13 @@ static LedgerValue value_of(const Filler *f, NodeId id) {
 
 /* The bytes as text and as a number, which is right for sizes beyond the range of dims too. */
 static LedgerBytes value_bytes(const Filler *f, NodeId id) {
+    LedgerBytes *size = &f->sizes[id];
+    if (size->text) return *size;
     const Node *node = graph_node(f->graph, id);
     DimId elems = shape_n_elems(f->dims, &node->shape);
     uint32_t n_bytes = dtype_bytes(node->dtype);
-    return (LedgerBytes){.text = dim_text(f, dim_mul_const(f->dims, elems, n_bytes)),
-                         .n = dim_number(f->dims, elems, f->cost->dims) * n_bytes};
+    return *size = (LedgerBytes){.text = dim_text(f, dim_mul_const(f->dims, elems, n_bytes)),
+                                 .n = dim_number(f->dims, elems, f->cost->dims) * n_bytes};
 }
 
 static LedgerAdvice advice_of(const Filler *f, const Advice *advice) {
@@ -314,11 +312,8 @@ const Ledger *ledger_new(Arena *arena, const LedgerInput *input) {
     const PlanCost *cost = input->cost;
     const Plan *plan = cost->plan;
     Ledger *ledger = arena_alloc(arena, sizeof *ledger);
-    DimId printed = DIM_NONE;
-    const char *text = NULL;
     Filler f = {.arena = arena,
-                .printed = &printed,
-                .text = &text,
+                .sizes = arena_array(arena, LedgerBytes, plan->graph->nodes.n),
                 .input = input,
                 .cost = cost,
                 .plan = plan,

@@ -14,7 +14,12 @@ static void print_us(const Printer *p, const char *before, double us) {
 /* Prints `h (line 7:3)`, or the op if the value has no name. */
 static void print_value(const Printer *p, const LedgerValue *value) {
     text_puts(p->out, value->name ? value->name : value->op);
-    if (value->at.line) text_printf(p->out, " (line %u:%u)", value->at.line, value->at.column);
+    if (!value->at.line) return;
+    text_puts(p->out, " (line ");
+    text_put_count(p->out, value->at.line);
+    text_puts(p->out, ":");
+    text_put_count(p->out, value->at.column);
+    text_puts(p->out, ")");
 }
 
 /* Prints how to do `what`, such as "fuse them": a line for each step, then the price. */
@@ -37,13 +42,18 @@ static void print_edge(const Printer *p, const LedgerEdge *edge) {
     const EdgeCost *cost = &edge->cost;
     text_puts(p->out, "  ");
     print_value(p, &edge->from);
-    text_puts(p->out, " -> ");
+    text_puts(p->out, edge->output ? " -> output " : " -> ");
     if (edge->output)
-        text_printf(p->out, "output %s", edge->output);
+        text_puts(p->out, edge->output);
     else
         print_value(p, &edge->to);
-    text_printf(p->out, ": %s  [%s]  %s, %s bytes", edge->is_fused ? "fused" : "stored",
-                edge->reason->id, edge->reason->text, edge->size.text);
+    text_puts(p->out, edge->is_fused ? ": fused  [" : ": stored  [");
+    text_puts(p->out, edge->reason->id);
+    text_puts(p->out, "]  ");
+    text_puts(p->out, edge->reason->text);
+    text_puts(p->out, ", ");
+    text_puts(p->out, edge->size.text);
+    text_puts(p->out, " bytes");
     if (cost->unfused_us > 0) {
         print_us(p, "; apart ", cost->unfused_us);
         if (cost->fused_us > 0) print_us(p, ", together ", cost->fused_us);

@@ -117,7 +117,10 @@ static void lay_out_temps(Fuser *f, FuseOptions options) {
 static void make_buffers(Fuser *f) {
     const Graph *graph = f->graph;
     NodeFlags shared = flag_shared(f);
-    uint32_t n_temps = 0;
+    uint32_t n_temps = 0, most = graph->inputs.n + graph->params.n + graph->outputs.n;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        most += node_has(f->grouping->flags, id, GROUPING_STORED);
+    vec_reserve(f->arena, &f->plan->buffers, most);
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
         const GraphInput *input = &graph->inputs.data[i];
         f->buffer_of_node[input->node] = add_buffer(f, BUFFER_INPUT, i, input->node, input->name);
