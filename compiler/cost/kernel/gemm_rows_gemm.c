@@ -77,9 +77,32 @@ static void count_weights(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += columns > 0 ? p->rows * p->reduced / columns * COST_WEIGH_PRIMS : 0;
 }
 
-const TemplateCost cost_gpu_online_wgmma = {
-    .base = &cost_gpu_gemm_wgmma, .count = count_weights, .compute = compute_wgmma};
-const TemplateCost cost_gpu_online_mma = {.base = &cost_gpu_gemm_mma, .count = count_weights};
+/* Of a thread that multiplies: the scores of its tile and their weights of 16 bits, two to a
+ * register. */
+static double score_registers(const Sched *sched) {
+    double n_threads = sched->gemm.warps_m * WARP_THREADS;
+    return 1.5 * sched->gemm.tile_m * sched->gemm.tile_k / n_threads;
+}
+
+static double mma_registers(const ThreadUse *use) {
+    return cost_gpu_gemm_mma.registers(use) + score_registers(use->sched);
+}
+
+/* Several consumers divide the registers of a processor. */
+static double wgmma_registers(const ThreadUse *use) {
+    double own = cost_gpu_gemm_wgmma.registers(use);
+    uint32_t n = use->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
+    if (n > 1) return own;
+    double most = online_registers(use->sched->min_blocks, n, ONLINE_COPYING_REGISTERS).at_first;
+    return fmin(own + score_registers(use->sched), fmin(most, MAX_THREAD_REGISTERS));
+}
+
+const TemplateCost cost_gpu_online_wgmma = {.base = &cost_gpu_gemm_wgmma,
+                                            .registers = wgmma_registers,
+                                            .count = count_weights,
+                                            .compute = compute_wgmma};
+const TemplateCost cost_gpu_online_mma = {
+    .base = &cost_gpu_gemm_mma, .registers = mma_registers, .count = count_weights};
 const TemplateCost cost_gpu_gemm_online_mma = {.base = &cost_gpu_gemm_mma};
 const TemplateCost cost_gpu_gemm_online_wgmma = {.base = &cost_gpu_gemm_wgmma,
                                                  .compute = compute_wgmma};
