@@ -161,3 +161,45 @@ Test(online_forms, are_one_launch_by_mma, .timeout = 120) {
 Test(online_forms, are_one_launch_on_a_cpu, .timeout = 120) {
     check(TARGET_CPU);
 }
+
+/* Of one row of 8 heads, for 2 heads of keys or one. All have the program of the first. */
+static const Form row_forms[] = {
+    {"", "y = attention(q, one, onev, enable_gqa=true)"},
+    {"broadcasting", "y = attention(q, one, onev)"},
+    {"an expand",
+     "y = attention(q, expand(one, [2, 8, 4096, 64]), expand(onev, [2, 8, 4096, 64]))"},
+    {"rows", "y = reshape(attention(reshape(q, [2, 1, 8, 64]), one, onev), [2, 8, 1, 64])"},
+    {"", "y = attention(q, few, fewv, enable_gqa=true)"},
+    {"groups on an axis of their own",
+     "y = reshape(attention(reshape(q, [2, 2, 4, 1, 64]), unsqueeze(few, 2), unsqueeze(fewv, 2)), "
+     "[2, 8, 1, 64])"},
+    {"repeats", "y = attention(q, repeat_interleave(few, 4, axis=1), "
+                "repeat_interleave(fewv, 4, axis=1))"},
+};
+
+static PricedPlan price_row_form(Arena *arena, const Form *form) {
+    const char *source = str_format(
+        arena,
+        "graph g(q: bf16[2, 8, 1, 64], few: bf16[2, 2, 4096, 64], fewv: bf16[2, 2, 4096, 64], "
+        "one: bf16[2, 1, 4096, 64], onev: bf16[2, 1, 4096, 64]) -> (y: bf16[2, 8, 1, 64]) {\n"
+        "  %s\n}\n",
+        form->body);
+    const Target *target = target_get(TARGET_SM_90A);
+    return plans_price(arena, plans_parse(arena, source), 0, false, TARGET_SM_90A,
+                       card_of_target(target), NULL);
+}
+
+Test(online_forms, single_rows_that_share_keys_are_rows_of_one_matrix) {
+    Arena *arena = arena_new(NULL);
+    const PlanCost *named = NULL;
+    for (size_t i = 0; i < sizeof row_forms / sizeof *row_forms; i++) {
+        PricedPlan own = price_row_form(arena, &row_forms[i]);
+        if (!*row_forms[i].name) {
+            cr_assert_eq(own.plan->launches.n - plan_n_init(own.plan), 2);
+            named = own.cost;
+        }
+        cr_expect(own.cost->us == named->us, "%s: %g us, not %g", row_forms[i].name, own.cost->us,
+                  named->us);
+    }
+    arena_free(arena);
+}

@@ -216,6 +216,7 @@ typedef struct Grouped {
     NodeId operands[2];
     uint32_t rank, axis;
     Grouping of;
+    bool has_parts;    /* there are several parts */
     uint32_t repeated; /* the operand that has one matrix for each group */
     bool are_rows;     /* the group's rows are one matrix of the left operand */
 } Grouped;
@@ -231,7 +232,9 @@ static bool find_repeated(const Builder *b, Grouped *g) {
     for (g->repeated = 2; g->repeated-- > 0;) {
         uint32_t axis;
         if (!own_axis(b, g, g->repeated, &axis)) continue;
-        if (find_groups(b, g->operands[g->repeated], axis, &g->of)) return true;
+        if (!find_groups(b, g->operands[g->repeated], axis, &g->of)) continue;
+        g->has_parts = g->of.part != build_shape_of(b, g->operands[g->repeated])->dims[axis];
+        return true;
     }
     return false;
 }
@@ -274,7 +277,7 @@ static NodeId split_groups_of(Builder *b, const Grouped *g, uint32_t side) {
     if (x == NODE_NONE) return x;
     if (!g->are_rows) return build_reshaped(b, x, &to);
     to = some;
-    if (!is_repeated) to.dims[axis + 1] = g->of.group;
+    if (side != g->repeated) to.dims[axis + 1] = g->of.group;
     return build_reshaped(b, x, &to);
 }
 
@@ -287,11 +290,22 @@ static bool may_be_rows(const Builder *b, const Grouped *g) {
            !dim_equals_const(b->dims, left->dims[axis], 1);
 }
 
-/* The extent of the repeated operand's axis. */
-static DimId extent_of(const Builder *b, const Grouped *g) {
+/* Makes single rows of the whole axis one group if the right operand has the same matrix for all of
+ * them. */
+static bool find_shared(const Builder *b, Grouped *g) {
     uint32_t axis;
-    own_axis(b, g, g->repeated, &axis);
-    return build_shape_of(b, g->operands[g->repeated])->dims[axis];
+    Visit visit;
+    g->repeated = 1;
+    if (!may_be_rows(b, g)) return false;
+    if (own_axis(b, g, 1, &axis)) {
+        DimId own = build_shape_of(b, g->operands[1])->dims[axis];
+        if (varies_in_groups(b, g->operands[1], axis, (Grouping){own, own}, &visit)) return false;
+    }
+    own_axis(b, g, 0, &axis);
+    DimId extent = build_shape_of(b, g->operands[0])->dims[axis];
+    g->of = (Grouping){extent, extent};
+    g->has_parts = false;
+    return true;
 }
 
 /* Splits the batch axes that have groups. */
@@ -300,15 +314,14 @@ static bool split_groups(Builder *b, NodeId operands[2]) {
     right = build_shape_of(b, operands[1])->rank;
     Grouped g = {.operands = {operands[0], operands[1]}, .rank = left > right ? left : right};
     for (g.axis = 0; g.axis + 2 < g.rank && g.rank + 1 < MAX_GIVEN_RANK; g.axis++) {
-        if (!find_repeated(b, &g)) continue;
-        bool has_parts = g.of.part != extent_of(b, &g);
-        g.are_rows = !has_parts && may_be_rows(b, &g);
+        if (!find_repeated(b, &g) && !find_shared(b, &g)) continue;
+        g.are_rows = !g.has_parts && may_be_rows(b, &g);
         for (uint32_t side = 0; side < 2; side++)
-            operands[side] = has_parts ? split_parts(b, &g, side) : split_groups_of(b, &g, side);
+            operands[side] = g.has_parts ? split_parts(b, &g, side) : split_groups_of(b, &g, side);
         if (operands[0] == NODE_NONE || operands[1] == NODE_NONE) return false;
         g.operands[0] = operands[0], g.operands[1] = operands[1];
         if (g.are_rows) break;
-        if (!has_parts) g.axis++; /* the groups of parts come next */
+        if (!g.has_parts) g.axis++; /* the groups of parts come next */
         g.rank++;
     }
     return true;

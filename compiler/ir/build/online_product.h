@@ -7,8 +7,9 @@
 /* Makes the matmul of scores with these operands. Numbers by which ops of the block scale a whole
  * operand scale the scores instead, which have the dtype of sums until then. A batch axis along
  * which one operand repeats each of its matrices for a group of neighbours becomes two axes, of
- * groups and of neighbours, and that operand has one matrix for each group. A group of single rows
- * is one matrix of these rows. The result has the matmul's shape. */
+ * groups and of neighbours, and that operand has one matrix for each group. A group of single rows,
+ * or a whole axis of them, that shares keys is one matrix of these rows. The result has the
+ * matmul's shape. */
 NodeId online_make_scores(Builder *b, const Node *matmul, NodeId left, NodeId right);
 /* Makes build_online's op, whose groups are those of the scores' matmul. */
 NodeId online_make_op(Builder *b, OpId op, NodeId scores, NodeId values, NodeId factor,
