@@ -68,11 +68,15 @@ uint64_t gemm_run_args(const Kernel *kernel, uint32_t axis, uint32_t lanes, bool
     return args;
 }
 
-bool gemm_shares_right(const Graph *graph, const Shape *right) {
-    bool is_shared = true;
-    for (uint32_t d = 0; d + 2 < right->rank; d++)
-        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
-    return is_shared;
+uint32_t gemm_n_batch_axes(const Graph *graph, const Node *matmul) {
+    const Shape *right = &graph_node(graph, matmul->args[1])->shape;
+    uint32_t n = matmul->shape.rank - 2, own = right->rank - 2;
+    while (n > 0 && (own == 0 || dim_equals_const(graph->dims, right->dims[own - 1], 1))) {
+        n--;
+        if (own > 0) own--;
+    }
+    bool has_m = dim_hi(graph->dims, matmul->shape.dims[matmul->shape.rank - 2]) > 1;
+    return n && has_m ? matmul->shape.rank - 2 : n;
 }
 
 bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision) {

@@ -49,8 +49,9 @@ bool sched_naive_may(const Plan *plan, const Kernel *kernel);
 bool sched_gemv_may(const Plan *plan, const Kernel *kernel);
 /* The most columns of a tile of fused multiply-adds. */
 int64_t sched_simt_widest_rows(void);
-/* Whether batches share the rhs, and so are rows. */
-bool gemm_shares_right(const Graph *graph, const Shape *right);
+/* The outer batch axes of the graph's matmul. Along the axes from there to m the rhs has one
+ * element, so they are rows (fuse/inline/inline_axes.h). */
+uint32_t gemm_n_batch_axes(const Graph *graph, const Node *matmul);
 /* GPU: whether an address, or an axis padded to tiles, may need 64 bits. */
 bool gemm_is_wide(const Plan *plan, const Kernel *kernel);
 /* The arguments (bit set) that the GEMM accesses contiguously along the axis, in runs of `lanes`

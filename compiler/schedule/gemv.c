@@ -215,10 +215,9 @@ static GemmShape gemm_shape(const Plan *plan, const Kernel *kernel) {
     const Graph *graph = plan->graph;
     const Node *node = graph_node(graph, kernel->reduces.data[0].node);
     const Shape *out = &node->shape;
-    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1;
-    bool is_shared = gemm_shares_right(graph, &graph_node(graph, node->args[1])->shape);
+    bool has_rows = false;
     if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return GEMM_SHAPE_COLUMN;
-    for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
+    for (uint32_t d = gemm_n_batch_axes(graph, node); d + 1 < out->rank; d++)
         has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
     return has_rows ? GEMM_SHAPE_MATRIX : GEMM_SHAPE_ROW;
 }

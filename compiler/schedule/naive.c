@@ -21,14 +21,16 @@ static double n_places(const Plan *plan, const Kernel *kernel, Bound *bound, dou
     const Graph *graph = plan->graph;
     const Node *node = graph_node(graph, kernel->reduces.data[0].node);
     const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
-    double batches = 1, rows = (double)bound(graph->dims, out->dims[out->rank - 2]);
+    uint32_t n_batch_axes = gemm_n_batch_axes(graph, node);
+    double batches = 1, rows = 1;
     double columns = (double)bound(graph->dims, out->dims[out->rank - 1]);
     double depth = (double)bound(graph->dims, right->dims[right->rank - 2]);
-    for (uint32_t d = 0; d + 2 < out->rank; d++)
-        batches *= (double)bound(graph->dims, out->dims[d]);
-    if (gemm_shares_right(graph, right)) {
-        rows *= batches;
-        batches = 1;
+    for (uint32_t d = 0; d + 1 < out->rank; d++) {
+        double extent = (double)bound(graph->dims, out->dims[d]);
+        if (d < n_batch_axes)
+            batches *= extent;
+        else
+            rows *= extent;
     }
     *in_tile = fmin(rows, SCHED_NAIVE_ROWS) * columns * depth;
     return batches * ceil(rows / SCHED_NAIVE_ROWS);
@@ -42,7 +44,7 @@ static bool is_tiny(const Plan *plan, const Kernel *kernel) {
     double least, most;
     double n_least = n_places(plan, kernel, dim_lo, &least);
     double n_most = n_places(plan, kernel, dim_hi, &most);
-    return !(is_vector && gemm_shares_right(graph, right)) && most <= SCHED_NAIVE_MOST &&
+    return !(is_vector && !gemm_n_batch_axes(graph, node)) && most <= SCHED_NAIVE_MOST &&
            dim_hi(graph->dims, right->dims[right->rank - 2]) <= SCHED_NAIVE_DEPTH &&
            (n_least >= SCHED_NAIVE_LEAST_TILES || n_most >= SCHED_NAIVE_MANY_TILES);
 }

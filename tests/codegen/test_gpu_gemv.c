@@ -190,6 +190,12 @@ Test(gpu_gemv, engine_does_not_depend_on_fusion) {
         {"graph rows(x: bf16[6, 1, 64], w: bf16[64, 96]) -> (y: bf16[6, 1, 96]) {\n"
          "  y = relu(x @ w)\n}\n",
          false},
+        {"graph shared(x: bf16[3, 6, 1, 64], w: bf16[3, 1, 64, 96]) -> (y: bf16[3, 6, 1, 96]) {\n"
+         "  y = relu(x @ w)\n}\n",
+         false},
+        {"graph of_each(x: bf16[3, 6, 1, 64], w: bf16[1, 6, 64, 96]) -> (y: bf16[3, 6, 1, 96]) {\n"
+         "  y = relu(x @ w)\n}\n",
+         true},
         {"graph turned(x: bf16[6, 1, 64], w: bf16[64, 96]) -> (y: bf16[96, 6]) {\n"
          "  y = transpose(reshape(x @ w, [6, 96]), perm=[1, 0])\n}\n",
          false},
@@ -203,6 +209,25 @@ Test(gpu_gemv, engine_does_not_depend_on_fusion) {
         const Kernel *kernel = matmul_of(p.plan);
         cr_expect_eq(sched_engine(&kernel->variants[0].sched) == GEMM_GEMV, cases[i / 2].is_vector,
                      "%s", cases[i / 2].source);
+        compile_free(&p);
+    }
+}
+
+/* Single rows whose batches share the rhs along the inner batch axes are the rows of one tile. */
+Test(gpu_gemv, single_rows_that_share_the_rhs_are_rows_of_a_tile) {
+    static const char *const sources[] = {
+        "graph shared(x: bf16[16, 32, 1, 128], w: bf16[16, 1, 128, 4096]) -> "
+        "(y: bf16[16, 32, 1, 4096]) {\n  y = x @ w\n}\n",
+        "graph shared(x: bf16[16, 4, 8, 1, 128], w: bf16[16, 1, 1, 128, 4096]) -> "
+        "(y: bf16[16, 4, 8, 1, 4096]) {\n  y = x @ w\n}\n",
+    };
+    for (size_t i = 0; i < 2 * sizeof sources / sizeof *sources; i++) {
+        Compiled p = compiled_new(sources[i / 2], targets[i & 1]);
+        const Kernel *kernel = matmul_of(p.plan);
+        int64_t rows;
+        cr_assert(dim_is_const(p.plan->graph->dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)),
+                               &rows));
+        cr_expect_eq(rows, 32, "%s: %lld rows", sources[i / 2], (long long)rows);
         compile_free(&p);
     }
 }

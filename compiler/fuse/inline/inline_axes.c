@@ -62,24 +62,28 @@ static bool has_matrices(const Kernel *kernel) {
     return form->multiplies || form->weighs;
 }
 
-/* Whether a batch axis must stay separate from m, because m alone says whether keys have parts, or
- * because the rhs varies along the batch axis and not along m. (An m of one element would not show
- * in the rhs's index.) */
+/* Whether the batch axis `axis`, to which those from `first` on are joined, must stay separate from
+ * m, because m alone says whether keys have parts, or because the rhs varies along batch axes and
+ * not along m. (An m of one element would not show in the rhs's index.) Single rows alone are
+ * joined where the rhs varies along the batch axes before `first`: batches of more rows may pass
+ * their scores on in tiles, to a product whose m says that keys have parts. */
 static bool splits_rows(const DimTab *dims, const Group *group, const Kernel *kernel, uint32_t d,
-                        uint32_t axis) {
+                        uint32_t first, uint32_t axis) {
     if (!has_matrices(kernel) || d + 4 != group->domain.rank) return false;
     if (form_info(kernel->form)->weighs &&
         online_may_split(dims, group->domain.dims[d + 1], group->domain.dims[d + 3]))
         return true;
-    uint32_t batch_axes = (2u << axis) - 1;
+    bool is_single = dim_hi(dims, group->domain.dims[d + 1]) <= 1;
+    uint32_t batch_axes = (2u << axis) - (is_single ? 1u << first : 1);
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
 
 void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kernel, bool has_cores,
                       AxisPlan *plan) {
     uint32_t axis[2] = {0, kernel->n_parallel};
-    uint32_t last[2] = {0, 0}; /* of the axes joined so far; if any has several elements, the last
-                                * one of these */
+    uint32_t last[2] = {0, 0};  /* of the axes joined so far; if any has several elements, the last
+                                 * one of these */
+    uint32_t first[2] = {0, 0}; /* of the axes joined so far */
     bool is_joined[2] = {false, false}; /* to the axis before */
     for (uint32_t at = 0; at < group->domain.rank; at++) {
         uint32_t next = inline_next_of_kind(group, plan, at);
@@ -87,8 +91,9 @@ void inline_join_axes(const DimTab *dims, const Group *group, const Kernel *kern
         uint32_t own = axis[of_reduced]++;
         bool is_one = dim_equals_const(dims, group->domain.dims[plan->order[at]], 1);
         if (!is_one || !is_joined[of_reduced]) last[of_reduced] = own;
+        if (!is_joined[of_reduced]) first[of_reduced] = own;
         bool is_m = has_matrices(kernel) && at + 3 == group->domain.rank;
-        bool is_split = is_m || splits_rows(dims, group, kernel, at, own);
+        bool is_split = is_m || splits_rows(dims, group, kernel, at, first[of_reduced], own);
         /* Nothing is divided by an extent of 0. */
         bool may_join =
             next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[plan->order[next]]) > 0;
