@@ -163,7 +163,8 @@ static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span 
     const char *name = str_format(f->arena, "%s_%u_%s_l%u", graph->name, index,
                                   node->name ? node->name : op_info(node->op)->name, line);
     for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
-        if (strcmp(graph->fixed_kernels.data[i].name, name) == 0)
+        if (graph->fixed_kernels.data[i].kind == BLOCK_KERNEL &&
+            strcmp(graph->fixed_kernels.data[i].name, name) == 0)
             return str_format(f->arena, "%s_own", name);
     return name;
 }
@@ -464,11 +465,11 @@ static bool ask_own_kernel(const Graph *graph, Decisions *decisions, NodeId id) 
 
 /* Makes each op of the failed group a kernel of its own; if they are already, each op of the graph.
  * Returns false if all are. */
-static bool unfuse(Arena *scratch, const Graph *graph, const FuseFailure *failure,
+static bool unfuse(Arena *arena, const Graph *graph, const FuseFailure *failure,
                    FuseOptions *options) {
     uint32_t n = graph->nodes.n;
-    Decisions *decisions = options->decisions ? decisions_copy(scratch, options->decisions)
-                                              : decisions_new(scratch, n);
+    Decisions *decisions =
+        options->decisions ? decisions_copy(arena, options->decisions) : decisions_new(arena, n);
     bool any = false;
     for (uint32_t i = 0; i < failure->nodes.n; i++)
         any = ask_own_kernel(graph, decisions, failure->nodes.data[i]) || any;
@@ -483,11 +484,13 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
                  Diags *diags) {
     for (;;) {
         FuseFailure failure;
+        ArenaMark mark = arena_mark(scratch);
         Plan *plan = fuse_once(arena, scratch, graph, options, diags, &failure);
         if (plan || failure.is_reported) return plan;
         bool may_unfuse = !failure.is_fixed && !options.off;
-        if (!may_unfuse || !unfuse(scratch, graph, &failure, &options))
+        if (!may_unfuse || !unfuse(arena, graph, &failure, &options))
             return report(graph, diags, &failure);
+        arena_rewind(scratch, mark);
     }
 }
 

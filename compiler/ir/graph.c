@@ -186,8 +186,7 @@ const char *block_word(BlockKind kind) {
 int64_t graph_segment_elems(const Graph *graph, NodeId matmul) {
     uint32_t block = graph_block(graph, matmul, BLOCK_MUST);
     for (NodeId id = 0; block && id < graph->nodes.n; id++)
-        if (id != matmul && graph_is_reduction(graph, id) &&
-            graph_block(graph, id, BLOCK_MUST) == block)
+        if (graph->kernel_of.data[id] == block && id != matmul && graph_is_reduction(graph, id))
             return 0;
     return graph_node(graph, matmul)->attrs.segment_elems;
 }

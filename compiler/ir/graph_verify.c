@@ -382,40 +382,69 @@ static const char *check_inputs(const Graph *graph) {
     return graph->outputs.n ? NULL : "no output";
 }
 
-enum { NODE_REMOVED };
+/* What one piece runs: a fixed kernel, or a node of none. Kernel k is unit k - 1, and node `id` of
+ * no kernel is unit `id` behind all kernels. */
+typedef struct Units {
+    const Graph *graph;
+    uint32_t n;
+    uint32_t
+        *n_awaited;  /* per unit: the uses of other units' values, as far as these have not run */
+    uint32_t *first; /* per unit, and one more: index in `users` */
+    uint32_t *users; /* per use of a unit's value: the unit that uses it */
+} Units;
 
-/* Whether some order runs every fixed kernel in one piece. Repeatedly removes nodes and whole
- * kernels whose outside arguments are removed. */
-static const char *check_kernels(const Graph *graph, Arena *arena) {
-    uint32_t n = graph->nodes.n, n_kernels = graph->fixed_kernels.n;
-    if (graph->kernel_of.n == 0) return NULL;
-    if (graph->kernel_of.n != n) return "kernel_of does not match the nodes";
-    NodeFlags flags = node_flags_new(arena, n);
-    bool *blocked = arena_array(arena, bool, n_kernels + 1);
-    for (NodeId id = 0; id < n; id++)
-        if (graph->kernel_of.data[id] > n_kernels) return "kernel_of names no kernel";
-    for (bool progress = true; progress;) {
-        progress = false;
-        memset(blocked, 0, n_kernels + 1);
-        for (NodeId id = 0; id < n; id++) {
-            const Node *node = graph_node(graph, id);
-            uint32_t k = graph->kernel_of.data[id];
-            bool ready = true;
-            for (uint32_t i = 0; i < node->n_args; i++)
-                if (!node_has(flags, node->args[i], NODE_REMOVED) &&
-                    !(k && graph->kernel_of.data[node->args[i]] == k))
-                    ready = false;
-            if (k && !ready) blocked[k] = true;
-            if (!k && ready) progress = node_add(flags, id, NODE_REMOVED) || progress;
-        }
-        for (NodeId id = 0; id < n; id++) {
-            uint32_t k = graph->kernel_of.data[id];
-            if (k && !blocked[k]) progress = node_add(flags, id, NODE_REMOVED) || progress;
+static uint32_t unit_of(const Graph *graph, NodeId id) {
+    uint32_t k = graph->kernel_of.data[id];
+    return k ? k - 1 : graph->fixed_kernels.n + id;
+}
+
+/* Counts the uses of each unit's values, or lists them. */
+static void note_uses(Units *units, bool lists) {
+    const Graph *graph = units->graph;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            uint32_t made = unit_of(graph, node->args[i]), user = unit_of(graph, id);
+            if (made == user) continue;
+            uint32_t place = --units->first[made];
+            if (lists) units->users[place] = user;
+            if (lists) units->n_awaited[user]++;
         }
     }
+}
+
+static Units units_of(const Graph *graph, Arena *arena) {
+    Units units = {.graph = graph, .n = graph->fixed_kernels.n + graph->nodes.n};
+    units.n_awaited = arena_array(arena, uint32_t, units.n);
+    units.first = arena_array(arena, uint32_t, units.n + 1);
+    note_uses(&units, false); /* modulo 2^32 */
+    uint32_t n_uses = 0;
+    for (uint32_t u = 0; u <= units.n; u++) {
+        n_uses -= units.first[u];
+        units.first[u] = n_uses;
+    }
+    units.users = arena_array(arena, uint32_t, n_uses + 1);
+    note_uses(&units, true);
+    return units;
+}
+
+/* Whether some order runs every fixed kernel in one piece: runs each unit that awaits no other. */
+static const char *check_kernels(const Graph *graph, Arena *arena) {
+    uint32_t n = graph->nodes.n;
+    if (graph->kernel_of.n == 0) return NULL;
+    if (graph->kernel_of.n != n) return "kernel_of does not match the nodes";
     for (NodeId id = 0; id < n; id++)
-        if (!node_has(flags, id, NODE_REMOVED)) return "fixed kernels wait for each other";
-    return NULL;
+        if (graph->kernel_of.data[id] > graph->fixed_kernels.n) return "kernel_of names no kernel";
+    Units units = units_of(graph, arena);
+    VecU32 run = {0};
+    for (uint32_t u = 0; u < units.n; u++)
+        if (units.n_awaited[u] == 0) vec_push(arena, &run, u);
+    for (uint32_t i = 0; i < run.n; i++) {
+        uint32_t u = run.data[i];
+        for (uint32_t k = units.first[u]; k < units.first[u + 1]; k++)
+            if (--units.n_awaited[units.users[k]] == 0) vec_push(arena, &run, units.users[k]);
+    }
+    return run.n == units.n ? NULL : "fixed kernels wait for each other";
 }
 
 const char *graph_verify(const Graph *graph, Arena *arena) {

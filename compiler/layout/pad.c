@@ -19,6 +19,7 @@ typedef struct Pitches {
     unsigned stored;       /* flag of `values` */
     const uint32_t *inner; /* per node: see order.h */
     NodeFlags pitches;     /* PITCH_WANTED, PITCH_BROKEN */
+    NodeId *last_reader;   /* per node; of one that nothing reads any node before it */
     uint32_t n_visits;
 } Pitches;
 
@@ -69,6 +70,7 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
         node_add(p->pitches, node->args[0], PITCH_BROKEN);
     }
     for (uint32_t i = 0; i < node->n_args; i++) {
+        p->last_reader[node->args[i]] = id;
         IndexTab *tab = indextab_new(arena, p->graph->dims);
         IndexId last;
         NodeId root = find_root(p, node->args[i], tab, &last);
@@ -90,14 +92,6 @@ static bool has_gemms(const Graph *graph) {
     return false;
 }
 
-/* Whether no node after `last` reads the value. */
-static bool ends_at(const Graph *graph, NodeId value, NodeId last) {
-    for (NodeId id = last + 1; id < graph->nodes.n; id++)
-        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
-            if (graph_node(graph, id)->args[i] == value) return false;
-    return true;
-}
-
 /* A value that a padded value is computed from element by element gets the same pitch, so that the
  * padded value can be stored in place of it (plan/in_place.h). `at` is a node on the way down from
  * `made`. */
@@ -114,7 +108,7 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
         if (!is_stored(p, arg))
             want_below(p, made, arg);
         else if (dtype_bytes(from->dtype) == dtype_bytes(wanted->dtype) &&
-                 ends_at(p->graph, arg, made))
+                 p->last_reader[arg] <= made)
             node_add(p->pitches, arg, PITCH_WANTED);
     }
 }
@@ -128,7 +122,8 @@ DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stor
                  .values = flags,
                  .stored = stored,
                  .inner = inner,
-                 .pitches = node_flags_new(arena, n)};
+                 .pitches = node_flags_new(arena, n),
+                 .last_reader = arena_array(arena, NodeId, n)};
     for (NodeId id = 0; id < n; id++) note_reader(&p, arena, id);
     for (NodeId id = n; id-- > 0; p.n_visits = 0)
         if (is_wanted(&p, id) && is_stored(&p, id)) want_below(&p, id, id);
