@@ -11,11 +11,33 @@ static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
            buffer_bytes(dims, a) == buffer_bytes(dims, b);
 }
 
+/* What stages compute: the same for all stores of a kernel. */
+typedef struct Lives {
+    Arena *arena;
+    const Kernel *kernel;
+    const bool *all;        /* per scalar: see kernel_live_scalars; NULL: not asked yet */
+    const bool **of_stages; /* of each stage and of the row's stores: see stage_live_scalars */
+} Lives;
+
+static const bool *lives_of_all(Lives *lives) {
+    if (!lives->all) lives->all = kernel_live_scalars(lives->arena, lives->kernel);
+    return lives->all;
+}
+
+static const bool *lives_of_stage(Lives *lives, uint32_t stage) {
+    if (!lives->of_stages)
+        lives->of_stages = arena_array(lives->arena, const bool *, lives->kernel->stages.n + 1);
+    if (!lives->of_stages[stage])
+        lives->of_stages[stage] =
+            stage_live_scalars(lives->arena, lives->kernel, (RowCache){.n = 0}, stage);
+    return lives->of_stages[stage];
+}
+
 /* Whether all scalars marked in `live` that load `taken` load it at exactly the index of the store,
  * and, if `is_own`, only to compute the stored value. */
 static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store,
                           const bool *live, bool is_own) {
-    const bool *is_reached = scalar_reached(arena, kernel->scalars, store->value);
+    const bool *is_reached = is_own ? scalar_reached(arena, kernel->scalars, store->value) : NULL;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD || s->buffer != taken) continue;
@@ -33,11 +55,12 @@ static bool reads_at_all(const Kernel *kernel, uint32_t buffer, const bool *live
 }
 
 /* A map and a matmul's epilogue visit each element once. */
-static bool may_at_once(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
-    const bool *live = kernel_live_scalars(arena, kernel);
+static bool may_at_once(Lives *lives, uint32_t taken, const Store *store) {
+    const Kernel *kernel = lives->kernel;
+    const bool *live = lives_of_all(lives);
     return reads_at_all(kernel, taken, live) &&
-           !reads_at_all(kernel, taken, kernel_reduced_scalars(arena, kernel)) &&
-           reads_only_at(arena, kernel, taken, store, live, true);
+           !reads_at_all(kernel, taken, kernel_reduced_scalars(lives->arena, kernel)) &&
+           reads_only_at(lives->arena, kernel, taken, store, live, true);
 }
 
 /* The stage of the store; the number of stages if it is in none. */
@@ -67,54 +90,60 @@ static bool gathers(const Kernel *kernel, const bool *live) {
 
 /* Rows and columns: stages up to that of the store load the buffer only at the store's index, and
  * later stages do not load it. */
-static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
-                         const Store *store) {
+static bool may_in_stage(Lives *lives, const Plan *plan, uint32_t taken, const Store *store) {
+    const Kernel *kernel = lives->kernel;
     uint32_t own = stage_of(kernel, store);
     if (own == kernel->stages.n ||
         !has_point_for_each(plan, kernel, &plan->buffers.data[store->buffer]))
         return false;
-    const bool *all = kernel_live_scalars(arena, kernel);
+    const bool *all = lives_of_all(lives);
     if (gathers(kernel, all) || !reads_at_all(kernel, taken, all)) return false;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
-        const bool *live = stage_live_scalars(arena, kernel, (RowCache){.n = 0}, s);
-        if (s <= own ? !reads_only_at(arena, kernel, taken, store, live, s == own)
+        const bool *live = lives_of_stage(lives, s);
+        if (s <= own ? !reads_only_at(lives->arena, kernel, taken, store, live, s == own)
                      : reads_at_all(kernel, taken, live))
             return false;
     }
     return true;
 }
 
-bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
-                  const Store *store) {
+static bool may_take(Lives *lives, const Plan *plan, uint32_t taken, const Store *store) {
+    const Kernel *kernel = lives->kernel;
     const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
     bool is_once = form_info(kernel->form)->one_pass;
     if (kernel->is_init || store->piece || store->guard || store->begin || taken == store->buffer ||
         kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
         !are_alike(plan->graph->dims, from, to))
         return false;
+    return is_once ? may_at_once(lives, taken, store) : may_in_stage(lives, plan, taken, store);
+}
+
+bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
+                  const Store *store) {
     ArenaMark mark = arena_mark(arena);
-    bool may = is_once ? may_at_once(arena, kernel, taken, store)
-                       : may_in_stage(arena, plan, kernel, taken, store);
+    Lives lives = {.arena = arena, .kernel = kernel};
+    bool may = may_take(&lives, plan, taken, store);
     arena_rewind(arena, mark);
     return may;
 }
 
 typedef struct Stores {
-    Arena *arena;
+    Lives lives;
     const Plan *plan;
-    const Kernel *kernel;
     uint32_t taken;
     bool may;
 } Stores;
 
 static void ask(void *user, const Store *store) {
     Stores *stores = user;
-    stores->may = stores->may ||
-                  in_place_may(stores->arena, stores->plan, stores->kernel, stores->taken, store);
+    stores->may = stores->may || may_take(&stores->lives, stores->plan, stores->taken, store);
 }
 
 bool in_place_may_any(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken) {
-    Stores stores = {.arena = arena, .plan = plan, .kernel = kernel, .taken = taken};
-    if (is_plain_temp(&plan->buffers.data[taken])) kernel_each_store(kernel, ask, &stores);
+    Stores stores = {.lives = {.arena = arena, .kernel = kernel}, .plan = plan, .taken = taken};
+    if (!is_plain_temp(&plan->buffers.data[taken])) return false;
+    ArenaMark mark = arena_mark(arena);
+    kernel_each_store(kernel, ask, &stores);
+    arena_rewind(arena, mark);
     return stores.may;
 }
