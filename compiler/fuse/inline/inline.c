@@ -538,14 +538,22 @@ void inline_trial_drop(InlineTrial *trial) {
     trial->has_group = false;
 }
 
+/* Whether no reduction of the group may read the result of another, which its stores may. */
+static bool has_results_for_stores(const Graph *graph, const Group *group) {
+    return group_keeps_shape(graph, group) ||
+           (group->reduces.n && graph_is_segments(graph, group->reduces.data[0]));
+}
+
 /* Whether inlining the group from the start would lead to the same: the facts have not changed, and
  * what the trial has pulled does not depend on the new reductions and targets. A path may begin at
- * a value of a reduction, and a wanted target is pulled at its store alone. */
+ * a value of a reduction, and a wanted target is pulled at its store alone. What was pulled for a
+ * store may have results that a new reduction may not read. */
 static bool may_continue(const InlineTrial *trial, const InlineInput *input, const Group *group) {
     const Group *last = &trial->group;
     bool may = trial->has_group && trial->input.group == input->group &&
                group_continues(last, group) &&
-               (group->reduces.n == last->reduces.n || !trial->inliner.has_paths);
+               (group->reduces.n == last->reduces.n ||
+                (!trial->inliner.has_paths && !has_results_for_stores(input->graph, last)));
     for (uint32_t i = last->targets.n; i < group->targets.n && may; i++) {
         NodeId target = group->targets.data[i].node;
         may = !node_has(input->flags, target, GROUPING_WANTED) ||
