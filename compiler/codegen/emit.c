@@ -19,8 +19,12 @@
 #include <string.h>
 #include <threads.h>
 
-/* Of an object: a unit takes no further function once it has so many instructions. */
-enum { UNIT_INSTRUCTIONS = 800 };
+enum {
+    /* Of an object: a unit takes no further function once it has so many instructions. */
+    UNIT_INSTRUCTIONS = 800,
+    /* Of all functions together: some 45 MB of PTX. */
+    MOST_INSTRUCTIONS = 1 << 20
+};
 
 /* Loops carry one index and constant offsets, so LLVM's loop strength reduction has nothing to
  * gain. */
@@ -159,6 +163,7 @@ typedef struct Emission {
     UnitQueue *queue;
     CodegenUnit *open;       /* that functions are lowered into; or NULL */
     uint32_t n_instructions; /* of the open unit */
+    uint64_t n_lowered;      /* instructions of all units */
     Text head;               /* of PTX */
     Vec(CodeBytes) pieces;   /* the results of units, each followed by a NUL */
     Diags *diags;
@@ -217,11 +222,20 @@ static bool is_unit_full(const Emission *e) {
     return e->kind == CODE_OBJECT && e->n_instructions >= UNIT_INSTRUCTIONS;
 }
 
+static bool refuse(const Emission *e, const Plan *plan) {
+    return diag_report(e->diags, DIAG_LIMIT, plan->graph->source, plan->graph->span,
+                       "the artifact's code would have more than %d instructions",
+                       MOST_INSTRUCTIONS);
+}
+
 static bool lower_functions(Emission *e, const Plan *plan) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
         if (is_unit_full(e)) close_unit(e);
         if (!open_unit(e)) return false;
-        e->n_instructions += k_count_instructions(lower_function(&e->open->k, plan, i));
+        uint32_t n = k_count_instructions(lower_function(&e->open->k, plan, i));
+        e->n_instructions += n;
+        e->n_lowered += n;
+        if (e->n_lowered > MOST_INSTRUCTIONS) return refuse(e, plan);
     }
     return true;
 }
