@@ -61,11 +61,15 @@ static Deep deep_around(const Grouper *p, const uint32_t *depth, NodeId id) {
     return deep;
 }
 
-/* The greatest depth of the node's inlined users; 0 if none is inlined. */
-static uint32_t depth_above(const Grouper *p, const uint32_t *depth, NodeId id) {
+/* The greatest depth of the node's inlined users, or of those in its `fuse must` block; 0 if none
+ * is inlined. */
+static uint32_t depth_above(const Grouper *p, const uint32_t *depth, NodeId id, bool in_block) {
     uint32_t most = 0;
-    for (uint32_t i = 0; i < p->users[id].n; i++)
-        if (depth[p->users[id].data[i]] > most) most = depth[p->users[id].data[i]];
+    for (uint32_t i = 0; i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (depth[user] > most && (!in_block || must_shares(p->graph, id, user)))
+            most = depth[user];
+    }
     return most;
 }
 
@@ -75,31 +79,55 @@ static double weight(const Grouper *p, NodeId id) {
     return graph_class(p->graph, id) == CLASS_VIEW ? 2 * bytes : bytes;
 }
 
-/* Stores all values that are computed up to some depth and used beyond it. Takes the depth that the
- * fewest bytes cross: hundreds of values computed from one may have equal depth. Adds the stored
- * nodes to `cut`, and returns the first of them. */
-static NodeId cut_chains(Grouper *p, const Deep *deep, VecU32 *cut) {
-    /* change of the bytes at this depth relative to the one before */
-    double reach[FUSE_MOST_CHAIN + 1] = {0};
-    double here = 0, least = INFINITY;
-    uint32_t best = 0;
-    NodeId first = NODE_NONE;
+/* What crosses a place where values are stored: edges inside `fuse must` blocks count before
+ * bytes. */
+typedef struct Crossing {
+    double inside, bytes;
+} Crossing;
+
+/* Adds what begins and ends at this place. */
+static void cross(Crossing *at, Crossing change) {
+    at->inside += change.inside;
+    at->bytes += change.bytes;
+}
+
+static bool is_narrower(Crossing a, Crossing b) {
+    return a.inside < b.inside || (a.inside == b.inside && a.bytes < b.bytes);
+}
+
+/* The crossings of each depth of the chains, relative to the depth before. */
+static void find_reach(const Grouper *p, const Deep *deep, Crossing *reach) {
     for (uint32_t k = 0; k < deep->nodes.n; k++) {
         NodeId id = deep->nodes.data[k];
-        uint32_t begin = deep->depth[id], end = depth_above(p, deep->depth, id);
-        if (end <= begin) continue;
-        reach[begin] += weight(p, id);
-        if (end <= FUSE_MOST_CHAIN) reach[end] -= weight(p, id);
+        uint32_t begin = deep->depth[id], end = depth_above(p, deep->depth, id, false),
+                 inner = depth_above(p, deep->depth, id, true);
+        double bytes = weight(p, id);
+        if (end > begin) cross(&reach[begin], (Crossing){.bytes = bytes});
+        if (end > begin && end <= FUSE_MOST_CHAIN) cross(&reach[end], (Crossing){.bytes = -bytes});
+        if (inner > begin) cross(&reach[begin], (Crossing){.inside = 1});
+        if (inner > begin && inner <= FUSE_MOST_CHAIN)
+            cross(&reach[inner], (Crossing){.inside = -1});
     }
+}
+
+/* Stores all values that are computed up to some depth and used beyond it. Takes the narrowest
+ * depth: hundreds of values computed from one may have equal depth. Adds the stored nodes to `cut`,
+ * and returns the first of them. */
+static NodeId cut_chains(Grouper *p, const Deep *deep, VecU32 *cut) {
+    Crossing reach[FUSE_MOST_CHAIN + 1] = {{0}};
+    Crossing here = {0}, least = {INFINITY, INFINITY};
+    uint32_t best = 0;
+    NodeId first = NODE_NONE;
+    find_reach(p, deep, reach);
     for (uint32_t at = FUSE_LEAST_CHAIN; at < FUSE_MOST_CHAIN; at++) {
-        here += reach[at];
-        if (here > least) continue;
+        cross(&here, reach[at]);
+        if (is_narrower(least, here)) continue;
         least = here;
         best = at;
     }
     for (uint32_t k = 0; k < deep->nodes.n; k++) {
         NodeId id = deep->nodes.data[k];
-        if (deep->depth[id] > best || depth_above(p, deep->depth, id) <= best) continue;
+        if (deep->depth[id] > best || depth_above(p, deep->depth, id, false) <= best) continue;
         group_want_stored(p, id, REASON_TOO_LARGE);
         vec_push(p->arena, cut, id);
         if (id < first) first = id;
@@ -182,6 +210,35 @@ static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closu
     return largest;
 }
 
+/* Whether the value's `fuse must` block reads it, so that to store it breaks the block. */
+static bool is_inside(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        if (must_shares(p->graph, id, p->users[id].data[i])) return true;
+    return false;
+}
+
+/* Stores the largest argument of the node, or, if that is inside a `fuse must` block, the largest
+ * value on the way down from it that is not. Returns false if all are leaves. */
+static bool store_largest(Grouper *p, NodeId id, Closure *closures) {
+    VecU32 path = {0};
+    NodeId stored = largest_argument(p, id, closures);
+    for (NodeId at = stored; at != NODE_NONE; at = largest_argument(p, at, closures)) {
+        vec_push(p->arena, &path, at);
+        if (is_inside(p, at)) continue;
+        stored = at;
+        break;
+    }
+    if (stored == NODE_NONE) return false;
+    group_want_stored(p, stored, REASON_TOO_LARGE);
+    closures[stored] = leaf_closure(p, stored);
+    for (uint32_t k = path.n; k-- > 0;) {
+        NodeId at = path.data[k];
+        if (at != stored) closures[at] = closure_of(p, at, closures);
+    }
+    closures[id] = closure_of(p, id, closures);
+    return true;
+}
+
 /* Whether views read so large a value so often that a user of them all would be too large. It is
  * better stored than the user's parts. */
 static bool is_repeated(const Grouper *p, NodeId id, const Closure *closure) {
@@ -198,15 +255,12 @@ static void bound_sizes(Grouper *p) {
     for (NodeId id = 0; id < n; id++) {
         bool is_given = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
         closures[id] = is_given ? leaf_closure(p, id) : closure_of(p, id, closures);
-        while (closures[id].loads.n > FUSE_MOST_LOADS ||
-               closures[id].n_scalars > FUSE_MOST_INLINED) {
-            NodeId arg = largest_argument(p, id, closures);
-            if (arg == NODE_NONE) break;
-            group_want_stored(p, arg, REASON_TOO_LARGE);
-            closures[arg] = leaf_closure(p, arg);
-            closures[id] = closure_of(p, id, closures);
+        while ((closures[id].loads.n > FUSE_MOST_LOADS ||
+                closures[id].n_scalars > FUSE_MOST_INLINED) &&
+               store_largest(p, id, closures)) {
         }
-        if (closures[id].n_views >= FUSE_MOST_VIEWS && !is_leaf(p, id))
+        uint32_t most_views = is_inside(p, id) ? 2 * FUSE_MOST_VIEWS : FUSE_MOST_VIEWS;
+        if (closures[id].n_views >= most_views && !is_leaf(p, id))
             group_want_stored(p, id, REASON_TOO_LARGE);
         if (!is_leaf(p, id) && is_repeated(p, id, &closures[id]))
             group_want_stored(p, id, REASON_COSTLY);
@@ -223,9 +277,13 @@ void group_bound_closures(Grouper *p) {
 
 void group_count_blocks(Grouper *p) {
     p->block_values = arena_array(p->arena, uint32_t, p->graph->fixed_kernels.n + (size_t)1);
-    for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (graph_is_reduction(p->graph, id) || node_has(p->flags, id, GROUPING_WANTED))
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        bool is_result =
+            decisions_ask(p->decisions, id, DIRECTIVE_STORE) && must_leaves(p->graph, p->users, id);
+        bool is_wanted = node_has(p->flags, id, GROUPING_WANTED) && !is_result;
+        if (graph_is_reduction(p->graph, id) || is_wanted)
             p->block_values[must_block(p->graph, id)]++;
+    }
 }
 
 /* The value that was added last: nodes are placed in ascending order. */
@@ -263,6 +321,7 @@ typedef struct Inlined {
     uint32_t *place; /* per node: index in `nodes`, plus 1; 0: not inlined */
     uint32_t *n_ops; /* per node: ops inlined in it, each use counted, up to FUSE_CHEAP_OPS + 1 */
     uint32_t *last;  /* per index: the index of the last use */
+    uint32_t *inner; /* per index: the index of the last use in the value's `fuse must` block */
     uint32_t n, n_fit;
     NodeId failing;
 } Inlined;
@@ -279,8 +338,11 @@ static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
     in->n_ops[id] = n_ops > FUSE_CHEAP_OPS ? FUSE_CHEAP_OPS + 1 : n_ops;
     in->nodes[in->n++] = id;
     in->place[id] = in->n;
-    for (uint32_t i = 0; i < node->n_args; i++)
-        if (in->place[node->args[i]]) in->last[in->place[node->args[i]] - 1] = in->n - 1;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        uint32_t at = in->place[node->args[i]];
+        if (at) in->last[at - 1] = in->n - 1;
+        if (at && must_shares(p->graph, node->args[i], id)) in->inner[at - 1] = in->n - 1;
+    }
 }
 
 static bool crosses(const Grouper *p, const Inlined *in, uint32_t k, uint32_t place) {
@@ -289,18 +351,21 @@ static bool crosses(const Grouper *p, const Inlined *in, uint32_t k, uint32_t pl
            !node_has(p->flags, id, GROUPING_WANTED);
 }
 
-/* The index in [begin, end) that the fewest bytes cross; the last of several. */
+/* The narrowest index in [begin, end); the last of several. */
 static uint32_t narrowest(const Grouper *p, const Inlined *in, uint32_t begin, uint32_t end) {
-    double *change = arena_array(p->arena, double, in->n + 2), here = 0, least = INFINITY;
+    Crossing *change = arena_array(p->arena, Crossing, in->n + 2), here = {0};
+    Crossing least = {INFINITY, INFINITY};
     uint32_t best = begin;
     for (uint32_t k = 0; k < in->n; k++) {
         if (!crosses(p, in, k, k + 1)) continue;
-        change[k + 1] += weight(p, in->nodes[k]);
-        change[in->last[k] + 1] -= weight(p, in->nodes[k]);
+        double bytes = weight(p, in->nodes[k]);
+        cross(&change[k + 1], (Crossing){.inside = in->inner[k] > k, .bytes = bytes});
+        cross(&change[in->last[k] + 1], (Crossing){.bytes = -bytes});
+        if (in->inner[k] > k) cross(&change[in->inner[k] + 1], (Crossing){.inside = -1});
     }
     for (uint32_t k = 0; k < end; k++) {
-        here += change[k];
-        if (k < begin || here > least) continue;
+        cross(&here, change[k]);
+        if (k < begin || is_narrower(least, here)) continue;
         least = here;
         best = k;
     }
@@ -314,6 +379,7 @@ bool group_split_closure(Grouper *p, NodeId root, NodeId failing) {
                   .place = arena_array(p->arena, uint32_t, n),
                   .n_ops = arena_array(p->arena, uint32_t, n),
                   .last = arena_array(p->arena, uint32_t, n),
+                  .inner = arena_array(p->arena, uint32_t, n),
                   .failing = failing};
     bool any = false;
     visit(p, &in, root, true);

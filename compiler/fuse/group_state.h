@@ -40,7 +40,8 @@ typedef struct Grouper {
     NodeFlags leads;         /* of GemmSliceFlag */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
-    /* Of a round, per `fuse must` block, plus 1: the values that groups reduce or store. NULL:
+    /* Of a round, per `fuse must` block, plus 1: the values that groups reduce or store, but for
+     * results that are stored for the block's sake: they move no block to another kernel. NULL:
      * fusion is off. */
     uint32_t *block_values;
     double single_prims;        /* Group.prims of the root that is being placed, by itself */

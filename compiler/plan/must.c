@@ -1,12 +1,6 @@
 /* See must.h. */
 #include "plan/must.h"
 
-bool must_has_blocks(const Graph *graph) {
-    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
-        if (graph->fixed_kernels.data[i].kind == BLOCK_MUST) return true;
-    return false;
-}
-
 bool must_shares(const Graph *graph, NodeId a, NodeId b) {
     uint32_t block = must_block(graph, a);
     return block && must_block(graph, b) == block;

@@ -17,6 +17,7 @@
  *                       search/region.c (may_place)           search tries no concat in place
  *                       search/search.c (n_broken)            the plan with more kernels per block
  *                                                             loses
+ *   must_shares         fuse/group_limits.c                   it is cut between blocks, not inside
  *   must_has_readers    fuse/group_store.c (must_fuse)        no price has the value stored
  *   must_has_kernel     split/dispatch_rows.c,                the kernel stays whole
  *                       layout/pack_dynamic.c,
@@ -30,7 +31,6 @@
  *   must_breaks         keep_blocks)
  *   must_n_broken       search/search.c                       the plan that breaks more loses
  *   must_block,         search/must_blocks.c                  directives that keep the blocks
- *   must_has_blocks,
  *   must_shares,
  *   must_leaves,
  *   must_breaks,
@@ -57,7 +57,6 @@
 static inline uint32_t must_block(const Graph *graph, NodeId id) {
     return graph_block(graph, id, BLOCK_MUST);
 }
-bool must_has_blocks(const Graph *graph);
 /* Whether one block contains both nodes. */
 bool must_shares(const Graph *graph, NodeId a, NodeId b);
 /* Whether the node's block contains one of `n` others that is not the node itself. */

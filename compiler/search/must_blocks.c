@@ -4,6 +4,8 @@
 
 #include "plan/must.h"
 
+#include <string.h>
+
 /* Per block, plus 1: whether the plan does not keep it. */
 static bool *broken_blocks(const Searcher *c, const Plan *plan) {
     bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
@@ -24,17 +26,42 @@ static void store_results_of(Searcher *c, const bool *is_broken) {
     }
 }
 
+/* The plan that stores the results of all blocks, if it keeps all blocks: then every kernel ends
+ * between two of them. Otherwise the plan. This is tried even if the work for trials is spent. */
+static Plan *store_all(Searcher *c, Plan *plan) {
+    Decisions *before = c->decisions;
+    size_t n_blocks = c->graph->fixed_kernels.n + (size_t)1;
+    bool *is_any = arena_array(c->arena, bool, n_blocks);
+    memset(is_any + 1, true, n_blocks - 1);
+    store_results_of(c, is_any);
+    Plan *kept = search_make_plan(c);
+    if (kept && must_n_broken(kept) == 0) return kept;
+    c->decisions = before;
+    return plan;
+}
+
 /* The results of a `fuse must` block may be recomputed by their readers; then the values that this
- * needs are stored. If that breaks the block, the block's results are stored instead. */
+ * needs are stored. If that breaks the block, the block's results are stored instead. In a large
+ * graph, where the work for other ways is short, those of all blocks are. */
 static Plan *store_results(Searcher *c, Plan *plan) {
     uint32_t n_broken = plan ? must_n_broken(plan) : 0;
-    if (n_broken == 0) return plan;
+    bool is_large = c->graph->nodes.n > SEARCH_LINKED_NODES / 4;
+    Plan *whole = n_broken && is_large ? store_all(c, plan) : plan;
+    if (n_broken == 0 || whole != plan) return whole;
     Decisions *before = c->decisions;
     store_results_of(c, broken_blocks(c, plan));
     Plan *kept = search_make_plan(c);
     if (kept && must_n_broken(kept) < n_broken) return kept;
     c->decisions = before;
     return plan;
+}
+
+/* Whether the work for one more plan with launches is left. The first is always made. */
+static bool may_link(const Searcher *c) {
+    const Planning *p = c->planning;
+    uint64_t n_nodes = (uint64_t)(c->linked.n + 1) * c->graph->nodes.n;
+    if (p->most_work && *p->work > p->most_work) return false;
+    return c->linked.n == 0 || (n_nodes <= SEARCH_LINKED_NODES && !search_is_spent(c));
 }
 
 /* The plan of a copy of the graph, with its final launches: a value that stays in shared memory or
@@ -44,8 +71,7 @@ static Plan *linked_plan(Searcher *c) {
     for (uint32_t i = 0; i < c->linked.n; i++)
         if (decisions_equal(c->linked.data[i].decisions, c->decisions))
             return c->linked.data[i].plan;
-    const Planning *p = c->planning;
-    if (p->most_work && *p->work > p->most_work) return NULL;
+    if (!may_link(c)) return NULL;
     arena_rewind(c->scratch, c->clean);
     Linked linked = {.decisions = decisions_copy(c->arena, c->decisions)};
     linked.plan = pipeline_try(c->planning, c->arena, c->scratch, MODE_MUST,
@@ -159,7 +185,7 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
 
 Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
     Decisions *before = c->decisions;
-    Plan *first = plan && must_has_blocks(c->graph) ? linked_plan(c) : NULL, *linked = first;
+    Plan *first = plan && must_n_broken(plan) ? linked_plan(c) : NULL, *linked = first;
     for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
         linked = try_way(c, linked, way & 1, way & 2);
     if (linked == first) return plan;
@@ -175,17 +201,20 @@ Plan *search_keep_must_blocks(Searcher *c, Plan *plan) {
 
 /* Storing the results of one block moves the ends of the kernels behind it, into other blocks. */
 Plan *search_store_broken_blocks(Searcher *c, Plan *plan) {
-    Plan *linked = plan && must_has_blocks(c->graph) ? linked_plan(c) : NULL;
-    for (int round = 0; linked && must_n_broken(linked) && round < SEARCH_MUST_ROUNDS; round++) {
+    if (!plan || must_n_broken(plan) == 0) return plan;
+    Plan *linked = linked_plan(c);
+    uint32_t n_broken = must_n_broken(linked ? linked : plan);
+    for (int round = 0; linked && n_broken && may_link(c) && round < SEARCH_MUST_ROUNDS; round++) {
         Decisions *before = c->decisions;
         store_results_of(c, broken_blocks(c, linked));
         Plan *kept = search_make_plan(c), *next = kept ? linked_plan(c) : NULL;
-        if (!next || must_n_broken(next) >= must_n_broken(linked)) {
+        if (!next || must_n_broken(next) >= n_broken) {
             c->decisions = before;
-            return plan;
+            break;
         }
         plan = kept;
         linked = next;
+        n_broken = must_n_broken(linked);
     }
-    return plan;
+    return n_broken ? store_all(c, plan) : plan;
 }

@@ -171,6 +171,10 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *evalu
     }
 }
 
+bool search_is_spent(const Searcher *c) {
+    return c->most_work && *c->planning->work > c->most_work;
+}
+
 /* The arena for the next priced plan. */
 static Arena *for_pricing(const Searcher *c) {
     arena_rewind(c->scratch, c->clean);
@@ -272,7 +276,7 @@ static bool improve(const Searcher *searcher, const Region *region, Decisions **
     if (!prices_of_unfused(c->planning, for_pricing(c), c->scratch, region->subgraph.graph,
                            &c->points, &unfused))
         return false;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates && !search_is_spent(c); i++) {
         Candidate *candidate = candidates[i];
         bool is_last = candidate == joined_own_kernel || candidate == all_own_kernels;
         if ((candidate == slice_gemms) != region->has_gemm_slices) continue;
@@ -382,7 +386,8 @@ Plan *search_try_candidates(Searcher *c, Plan *plan) {
     for (int round = 0; plan && changes && round < SEARCH_ROUNDS; round++) {
         changes = false;
         c->buffer_users = plan_users(c->arena, plan);
-        for (uint32_t k = 0; k < plan->kernels.n && c->n_regions < SEARCH_MOST_REGIONS; k++)
+        for (uint32_t k = 0;
+             k < plan->kernels.n && c->n_regions < SEARCH_MOST_REGIONS && !search_is_spent(c); k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
         if (changes) plan = search_make_plan(c);
     }
@@ -437,8 +442,8 @@ static bool may_spill(Searcher *c, const Kernel *kernel) {
 }
 
 static Plan *cut_kernels(Searcher *c, Plan *plan) {
-    for (uint32_t k = 0, n_tries = 0; plan && k < plan->kernels.n && n_tries < SEARCH_MOST_CUTS;
-         k++) {
+    for (uint32_t k = 0, n_tries = 0;
+         plan && k < plan->kernels.n && n_tries < SEARCH_MOST_CUTS && !search_is_spent(c); k++) {
         if (!may_spill(c, &plan->kernels.data[k])) continue;
         n_tries++;
         const PlanCost *cost = price(c, plan);
@@ -517,6 +522,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
                       .graph = unit->graph,
                       .target = p->target,
                       .points = cost_points(p->arena, graph->dims, p->target->has),
+                      .most_work = p->work ? *p->work + SEARCH_MOST_WORK / p->n_units : 0,
                       .op_cost = op_costs(p->arena),
                       .users = gemm_slice_users(p->arena, graph)};
     model.leads = gemm_slice_leads(p->arena, graph, model.users);

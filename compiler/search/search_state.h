@@ -43,8 +43,9 @@ typedef struct Searcher {
     NodeFlags marks;    /* of SearchMark */
     Vec(Linked) linked; /* all that were made */
     uint32_t n_regions;
-    bool asks_all;    /* every kernel of several ops may have candidates that pay */
-    uint32_t n_taken; /* regions with MARK_TAKEN */
+    uint64_t most_work; /* Planning.work after which no plan is tried; 0: there is no such */
+    bool asks_all;      /* every kernel of several ops may have candidates that pay */
+    uint32_t n_taken;   /* regions with MARK_TAKEN */
 } Searcher;
 
 /* The price of a plan, the number of broken edges of `fuse must` blocks, and the number of
@@ -82,6 +83,8 @@ typedef struct Region {
 
 /* Whole plans. */
 
+/* Whether the work for trials is spent. */
+bool search_is_spent(const Searcher *c);
 /* Prices the graph planned with these decisions. Returns false if it cannot be planned. */
 bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *evaluation);
 /* Whether `other` replaces `now`. At equal price fewer launches win. */
