@@ -2,7 +2,6 @@
 #include "fuse/group_state.h"
 #include "plan/must.h"
 #include "machine/tuning.h"
-
 #include "fuse/hoist.h"
 #include "fuse/gemm_slice.h"
 #include "split/split_reduce.h"
@@ -196,6 +195,7 @@ static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     if (is_first) { /* the product is the first of the two */
         group->reduces.data[1] = group->reduces.data[0];
         group->reduces.data[0] = of;
+        group->trial = NULL; /* of another order */
     }
     if (of != root->node) {
         memcpy(group->begin, graph_node(p->graph, root->node)->attrs.per_axis->begin,
@@ -204,8 +204,7 @@ static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     }
 }
 
-/* The reason why the group's passes stay separate kernels, so that each is split over the machine;
- * REASON_NONE if there is none. */
+/* Why the group's passes stay separate kernels, each split over the machine; or REASON_NONE. */
 static ReasonId why_starved(const Grouper *p, const Group *group) {
     if (graph_is_matmul(p->graph, group->reduces.data[0]) ||
         graph_is_online(p->graph, group->reduces.data[0]))
@@ -281,7 +280,8 @@ static bool try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure
     StoreTarget target = target_of(root);
     if (!group->fixed && group_is_init(p, group) != is_init_target(p, &target)) return false;
     if (!has_room(p, group, root)) return false;
-    Group joined = group_copy(p->arena, group);
+    bool reorders = root->is_reduction && completes_softmax(p, group, folded(p, root->node));
+    Group joined = reorders ? group_copy(p->arena, group) : *group; /* the lists begin alike */
     add_root(p->arena, p, &joined, root);
     uint32_t made_by = p->g->group_of[root->node];
     if (root->is_reduction) p->g->group_of[root->node] = index;

@@ -8,16 +8,32 @@
 
 typedef struct KnownTrial {
     GroupTrial trial;
-    NodeId base;               /* of its group's key */
     struct KnownTrial *before; /* NULL: the first */
 } KnownTrial;
 
 /* The first round of a plan has other facts than the last one of the plan before, and one layer has
  * others than the next. */
-enum { N_KNOWN_TRIALS = 32 };
+enum { N_KNOWN_TRIALS = 32, N_KNOWN_STEPS = 8 };
+
+/* A reduction or target that a group gets last. */
+typedef struct Value {
+    uint32_t kind;
+    NodeId distance; /* behind the first of the group */
+    bool is_reduction, is_wanted;
+} Value;
+
+/* From a group to the group with one value more. */
+typedef struct Step {
+    Value value;
+    GroupEntry *to;
+    struct Step *before; /* NULL: the first */
+} Step;
 
 struct GroupEntry {
     KnownTrial *last; /* the one that was made or found last; NULL: none */
+    Shape domain;
+    uint32_t n_reduces, n_targets;
+    Step *last_step; /* the one that was made or taken last; NULL: none */
 };
 
 struct GroupMemo {
@@ -30,6 +46,7 @@ struct GroupMemo {
     VecU32 key;              /* of the group that was looked up last */
     KeyTab keys;
     Vec(GroupEntry *) entries;  /* by key */
+    Vec(GroupEntry *) alone;    /* of groups of one value: see alone_of; NULL: not known */
     const Grouping *grouping;   /* the last one, or NULL */
     const Decisions *decisions; /* of `grouping`; NULL: none */
 };
@@ -91,13 +108,89 @@ static void write_key(GroupMemo *memo, const InlineInput *input, const Group *gr
     }
 }
 
-GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *group) {
-    NodeId base = first_value(group);
+static GroupEntry *find_entry(GroupMemo *memo, const InlineInput *input, const Group *group,
+                              NodeId base) {
     write_key(memo, input, group, base);
     uint32_t id = keytab_intern(memo->arena, &memo->keys, &memo->key);
-    if (id > memo->entries.n)
-        vec_push(memo->arena, &memo->entries, arena_array(memo->arena, GroupEntry, 1));
-    return (GroupKey){memo->entries.data[id - 1], base};
+    if (id <= memo->entries.n) return memo->entries.data[id - 1];
+    GroupEntry *entry = arena_array(memo->arena, GroupEntry, 1);
+    entry->domain = group->domain;
+    entry->n_reduces = group->reduces.n;
+    entry->n_targets = group->targets.n;
+    vec_push(memo->arena, &memo->entries, entry);
+    return entry;
+}
+
+bool group_memo_is_tried(const Group *group) {
+    return group->trial && group->reduces.n == group->trial->entry->n_reduces &&
+           group->targets.n == group->trial->entry->n_targets;
+}
+
+/* Whether the group has one value more than in its last trial, or is a first value, and `*value` is
+ * that. */
+static bool has_grown(GroupMemo *memo, const InlineInput *input, const Group *group, NodeId base,
+                      Value *value) {
+    static const GroupEntry none;
+    const GroupEntry *entry = group->trial ? group->trial->entry : &none;
+    uint32_t n = group->reduces.n, n_targets = group->targets.n;
+    bool is_reduction = n == entry->n_reduces + 1;
+    const StoreTarget *target = n_targets ? &group->targets.data[n_targets - 1] : NULL;
+    if (n_targets != entry->n_targets + !is_reduction || n != entry->n_reduces + is_reduction ||
+        (!is_reduction && target->piece) || group->gemm_slice || group->is_whole)
+        return false;
+    NodeId id = is_reduction ? group->reduces.data[n - 1] : target->node;
+    NodeId first = group->trial ? group->trial->base + group->distance : base;
+    *value = (Value){.kind = node_kind(memo->kinds, id),
+                     .distance = id - first,
+                     .is_reduction = is_reduction,
+                     .is_wanted = !is_reduction && node_has(input->flags, id, GROUPING_WANTED)};
+    return true;
+}
+
+static bool is_value(const Value *a, const Value *b) {
+    return a->kind == b->kind && a->distance == b->distance && a->is_reduction == b->is_reduction &&
+           a->is_wanted == b->is_wanted;
+}
+
+/* The entry that one of the latest steps leads to; NULL: none does. */
+static GroupEntry *take_step(GroupEntry *from, const Value *value) {
+    Step **at = &from->last_step;
+    for (uint32_t i = 0; i < N_KNOWN_STEPS && *at; i++, at = &(*at)->before) {
+        Step *step = *at;
+        if (!is_value(&step->value, value)) continue;
+        *at = step->before;
+        step->before = from->last_step;
+        from->last_step = step;
+        return step->to;
+    }
+    return NULL;
+}
+
+/* The entry of a group of this value alone. */
+static GroupEntry **alone_of(GroupMemo *memo, const Value *value) {
+    uint32_t at = value->kind << 2 | (uint32_t)value->is_reduction << 1 | value->is_wanted;
+    while (memo->alone.n <= at) vec_push(memo->arena, &memo->alone, NULL);
+    return &memo->alone.data[at];
+}
+
+/* Groups grow value by value, so most keys need not be written. */
+GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *group) {
+    NodeId base = first_value(group);
+    Value value;
+    if (!has_grown(memo, input, group, base, &value))
+        return (GroupKey){find_entry(memo, input, group, base), base};
+    if (!group->trial) {
+        GroupEntry **alone = alone_of(memo, &value);
+        if (!*alone || !shape_equal(&(*alone)->domain, &group->domain))
+            *alone = find_entry(memo, input, group, base);
+        return (GroupKey){*alone, base};
+    }
+    GroupEntry *from = group->trial->entry, *to = take_step(from, &value);
+    if (to) return (GroupKey){to, base};
+    Step *step = arena_array(memo->arena, Step, 1);
+    *step = (Step){value, find_entry(memo, input, group, base), from->last_step};
+    from->last_step = step;
+    return (GroupKey){step->to, base};
 }
 
 NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id) {
@@ -108,9 +201,9 @@ NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id) {
  * for. */
 static bool is_like(const GroupMemo *memo, const InlineInput *input, FoundTrial found,
                     const NodeFacts *asked) {
-    NodeId id = group_memo_node(memo, found, asked->node);
+    NodeId id = asked->node + (asked->kind ? found.distance : 0);
     return id < memo->n_nodes && inline_facts(input, id) == asked->facts &&
-           (id == asked->node || node_kind(memo->kinds, id) == node_kind(memo->kinds, asked->node));
+           (id == asked->node || node_kind(memo->kinds, id) == asked->kind);
 }
 
 static bool holds(const GroupMemo *memo, const InlineInput *input, FoundTrial found,
@@ -128,7 +221,7 @@ FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInp
     KnownTrial **at = &key.entry->last;
     for (uint32_t i = 0; i < N_KNOWN_TRIALS && *at; i++, at = &(*at)->before) {
         KnownTrial *known = *at;
-        FoundTrial found = {&known->trial, key.base - known->base};
+        FoundTrial found = {&known->trial, key.base - known->trial.base};
         if (!holds(memo, input, found, held)) continue;
         *at = known->before;
         known->before = key.entry->last;
@@ -146,13 +239,19 @@ const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial
                                  bool is_growing) {
     KnownTrial *known = arena_array(memo->arena, KnownTrial, 1);
     known->before = key.entry->last;
-    known->base = key.base;
     known->trial = *trial;
+    known->trial.entry = key.entry;
+    known->trial.base = key.base;
     known->trial.loads = copy_list(memo->arena, &trial->loads);
     known->trial.nodes = copy_list(memo->arena, &trial->nodes);
     known->trial.asked.data =
         arena_copy(memo->arena, trial->asked.data, trial->asked.n * sizeof *trial->asked.data);
     known->trial.asked.capacity = trial->asked.n;
+    for (uint32_t i = 0; i < trial->asked.n; i++) {
+        NodeFacts *asked = &known->trial.asked.data[i];
+        asked->kind =
+            node_is_fixed(memo->kinds, asked->node) ? 0 : node_kind(memo->kinds, asked->node);
+    }
     key.entry->last = known;
     if (is_growing) memo->grown = &known->trial;
     return &known->trial;

@@ -10,8 +10,14 @@
 #include "fuse/group.h"
 #include "pipeline/pipeline.h"
 
+/* What the memo knows of groups whose nodes have the same kinds and the same distances from the
+ * group's first reduction or target. */
+typedef struct GroupEntry GroupEntry;
+
 /* The result of a trial. */
 struct GroupTrial {
+    GroupEntry *entry;
+    NodeId base; /* the first reduction or target of the group that was tried */
     bool ok;
     InlineFailure failure; /* if not ok */
     double prims;          /* as in Group, if ok; so are the others */
@@ -30,15 +36,14 @@ struct GroupTrial {
 GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
-/* What the memo knows of groups whose nodes have the same kinds and the same distances from the
- * group's first reduction or target. */
-typedef struct GroupEntry GroupEntry;
 /* The entry of one group. */
 typedef struct GroupKey {
     GroupEntry *entry;
     NodeId base; /* the group's first reduction or target */
 } GroupKey;
 GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *group);
+/* Whether the group has the reductions and targets that it had in its last trial. */
+bool group_memo_is_tried(const Group *group);
 /* A trial at a distance: where the trial has a node that is not fixed, the group has the node
  * `distance` behind it. */
 typedef struct FoundTrial {

@@ -89,20 +89,26 @@ static uint32_t find_loads(const Grouper *p, FoundTrial found) {
 }
 
 /* The result of a trial that the memo has, or of a new one. */
-static FoundTrial find_trial(const Grouper *p, const InlineInput *input, Group *group,
-                             FoundTrial held, GroupTrial *own) {
+static FoundTrial find_trial(const Grouper *p, const InlineInput *input, const Group *group,
+                             GroupTrial *own) {
+    FoundTrial held = {group->trial, group->distance};
     GroupKey key = {.entry = NULL};
     FoundTrial found = {.trial = NULL};
     if (p->memo) key = group_memo_key(p->memo, input, group);
     if (p->memo) found = group_memo_trial(p->memo, key, input, held);
     if (found.trial) return found;
-    *own = try_inlining(p, input, group);
+    Group attempted = group_copy(p->arena, group);
+    *own = try_inlining(p, input, &attempted);
     bool is_growing = growing_of(p, group) != NULL;
     return (FoundTrial){p->memo ? group_memo_set(p->memo, key, own, is_growing) : own, 0};
 }
 
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers) {
+    if (makers && group_memo_is_tried(group)) {
+        count_nodes(p, (FoundTrial){group->trial, group->distance}, makers);
+        return true;
+    }
     ArenaMark mark = arena_mark(p->arena);
     AskedFacts asked = {0};
     InlineInput input = {.graph = p->graph,
@@ -117,11 +123,10 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
         op_kernels_note_loads(p->arena, p->graph, group);
         return true;
     }
-    Group attempted = group_copy(p->arena, group);
+    Group attempted = group->gemm_slice ? group_copy(p->arena, group) : *group;
     add_gemm_slice(p, &attempted);
     GroupTrial own;
-    FoundTrial held = makers ? (FoundTrial){NULL, 0} : (FoundTrial){group->trial, group->distance};
-    FoundTrial found = find_trial(p, &input, &attempted, held, &own);
+    FoundTrial found = find_trial(p, &input, &attempted, &own);
     GroupTrial trial = *found.trial;
     uint32_t n_loads = find_loads(p, found);
     if (makers) count_nodes(p, found, makers);

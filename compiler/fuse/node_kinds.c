@@ -14,25 +14,25 @@ typedef enum KindFlag {
     KIND_FIXED
 } KindFlag;
 
-struct NodeKinds {
+typedef struct KindFinder {
     Arena *arena;
     const Graph *graph;
     KeyTab looks, kinds;
-    uint32_t *look_of, *kind_of; /* per node; 0: not asked for yet */
-    NodeFlags flags;             /* of KindFlag */
-    VecU32 key;                  /* that was looked up last */
-    Words words;                 /* of `key` */
-};
+    uint32_t *look_of; /* per node; 0: not asked for yet */
+    NodeFlags flags;   /* of KindFlag */
+    VecU32 key;        /* that was looked up last */
+    Words words;       /* of `key` */
+} KindFinder;
 
 /* Whether all arguments have the flag. */
-static bool has_all(const NodeKinds *kinds, const Node *node, KindFlag flag) {
+static bool has_all(const KindFinder *kinds, const Node *node, KindFlag flag) {
     bool all = true;
     for (uint32_t i = 0; i < node->n_args; i++)
         all = all && node_has(kinds->flags, node->args[i], flag);
     return all;
 }
 
-static void find_fixed(NodeKinds *kinds) {
+static void find_fixed(KindFinder *kinds) {
     const Graph *graph = kinds->graph;
     uint32_t n = graph->nodes.n, *n_readers = arena_array(kinds->arena, uint32_t, n);
     for (NodeId id = 0; id < n; id++)
@@ -49,22 +49,28 @@ static void find_fixed(NodeKinds *kinds) {
 }
 
 NodeKinds *node_kinds_new(Arena *arena, const Graph *graph) {
-    NodeKinds *kinds = arena_array(arena, NodeKinds, 1);
+    NodeKinds *all = arena_array(arena, NodeKinds, 1);
+    KindFinder *kinds = arena_array(arena, KindFinder, 1);
     kinds->arena = arena;
     kinds->graph = graph;
     kinds->words = (Words){.arena = arena, .key = &kinds->key};
     kinds->look_of = arena_array(arena, uint32_t, graph->nodes.n);
-    kinds->kind_of = arena_array(arena, uint32_t, graph->nodes.n);
     kinds->flags = node_flags_new(arena, graph->nodes.n);
     find_fixed(kinds);
-    return kinds;
+    all->of = arena_array(arena, uint32_t, graph->nodes.n);
+    all->finder = kinds;
+    return all;
 }
 
-bool node_is_fixed(const NodeKinds *kinds, NodeId id) {
+static bool is_fixed(const KindFinder *kinds, NodeId id) {
     return node_has(kinds->flags, id, KIND_FIXED);
 }
 
-static uint32_t look_of(NodeKinds *kinds, NodeId id) {
+bool node_is_fixed(const NodeKinds *kinds, NodeId id) {
+    return is_fixed(kinds->finder, id);
+}
+
+static uint32_t look_of(KindFinder *kinds, NodeId id) {
     if (kinds->look_of[id]) return kinds->look_of[id];
     kinds->key.n = 0;
     words_put_node(&kinds->words, graph_node(kinds->graph, id));
@@ -72,27 +78,26 @@ static uint32_t look_of(NodeKinds *kinds, NodeId id) {
     return kinds->look_of[id];
 }
 
-static uint32_t find_kind(NodeKinds *kinds, NodeId id) {
+static uint32_t find_kind(KindFinder *kinds, NodeId id) {
     const Graph *graph = kinds->graph;
     const Node *node = graph_node(graph, id);
     uint32_t look = look_of(kinds, id);
-    bool is_fixed = node_is_fixed(kinds, id);
+    bool is_own = is_fixed(kinds, id);
     for (uint32_t i = 0; i < node->n_args; i++) look_of(kinds, node->args[i]);
     kinds->key.n = 0;
     words_put(&kinds->words, look);
-    words_put(&kinds->words, is_fixed);
-    words_put(&kinds->words, is_fixed ? id : node->n_args);
+    words_put(&kinds->words, is_own);
+    words_put(&kinds->words, is_own ? id : node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         NodeId arg = node->args[i];
         words_put(&kinds->words, look_of(kinds, arg));
-        words_put(&kinds->words, node_is_fixed(kinds, arg));
-        words_put(&kinds->words, node_is_fixed(kinds, arg) ? arg : id - arg);
+        words_put(&kinds->words, is_fixed(kinds, arg));
+        words_put(&kinds->words, is_fixed(kinds, arg) ? arg : id - arg);
         words_put(&kinds->words, must_shares(graph, arg, id));
     }
     return keytab_intern(kinds->arena, &kinds->kinds, &kinds->key);
 }
 
-uint32_t node_kind(NodeKinds *kinds, NodeId id) {
-    if (!kinds->kind_of[id]) kinds->kind_of[id] = find_kind(kinds, id);
-    return kinds->kind_of[id];
+void node_kind_find(NodeKinds *kinds, NodeId id) {
+    kinds->of[id] = find_kind(kinds->finder, id);
 }

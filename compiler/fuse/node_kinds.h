@@ -11,12 +11,20 @@
 
 #include "ir/graph.h"
 
-typedef struct NodeKinds NodeKinds;
+/* The kinds that have been asked for. */
+typedef struct NodeKinds {
+    uint32_t *of;              /* per node; 0: not asked for yet */
+    struct KindFinder *finder; /* finds the others */
+} NodeKinds;
 
 /* The kinds of the graph's nodes, which are found when they are asked for. */
 NodeKinds *node_kinds_new(Arena *arena, const Graph *graph);
 bool node_is_fixed(const NodeKinds *kinds, NodeId id);
+void node_kind_find(NodeKinds *kinds, NodeId id);
 /* The number of the node's kind, from 1 on. */
-uint32_t node_kind(NodeKinds *kinds, NodeId id);
+static inline uint32_t node_kind(NodeKinds *kinds, NodeId id) {
+    if (!kinds->of[id]) node_kind_find(kinds, id);
+    return kinds->of[id];
+}
 
 #endif

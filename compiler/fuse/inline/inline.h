@@ -95,6 +95,7 @@ typedef enum InlineFact {
 typedef struct NodeFacts {
     NodeId node;
     uint32_t facts; /* of InlineFact */
+    uint32_t kind;  /* in a memo: see node_kinds.h; 0: the node is fixed */
 } NodeFacts;
 typedef Vec(NodeFacts) AskedFacts;
 
@@ -122,13 +123,21 @@ typedef struct InlineInput {
     AskedFacts *asked; /* receives the facts that a trial has asked for; may be NULL */
 } InlineInput;
 
-uint32_t inline_facts(const InlineInput *input, NodeId id);
-/* Whether all nodes still have these facts. */
-bool inline_facts_hold(const InlineInput *input, const AskedFacts *asked);
-
 static inline bool inline_is_trial(const InlineInput *input) {
     return !input->buffer_of_node;
 }
+
+static inline uint32_t inline_facts(const InlineInput *input, NodeId id) {
+    uint32_t made_by = input->group_of[id];
+    bool is_stored = made_by != GROUP_NONE && made_by != input->group &&
+                     (inline_is_trial(input) || node_has(input->flags, id, GROUPING_STORED));
+    uint32_t facts = is_stored || graph_is_bound(input->graph, id) ? INLINE_IN_MEMORY : 0;
+    if (decisions_ask(input->decisions, id, DIRECTIVE_MUST_HOLD)) facts |= INLINE_MAY_REPEAT;
+    return facts;
+}
+
+/* Whether all nodes still have these facts. */
+bool inline_facts_hold(const InlineInput *input, const AskedFacts *asked);
 
 typedef struct InlineFailure {
     ReasonId reason;

@@ -35,19 +35,6 @@ void inline_clear_marks(InlineMarks *m) {
     m->n_touched = m->n_sorted = m->n_visited = 0;
 }
 
-static bool is_in_memory(const InlineInput *input, NodeId id) {
-    uint32_t made_by = input->group_of[id];
-    if (graph_is_bound(input->graph, id)) return true;
-    return made_by != GROUP_NONE && made_by != input->group &&
-           (inline_is_trial(input) || node_has(input->flags, id, GROUPING_STORED));
-}
-
-uint32_t inline_facts(const InlineInput *input, NodeId id) {
-    uint32_t facts = is_in_memory(input, id) ? INLINE_IN_MEMORY : 0;
-    if (decisions_ask(input->decisions, id, DIRECTIVE_MUST_HOLD)) facts |= INLINE_MAY_REPEAT;
-    return facts;
-}
-
 bool inline_facts_hold(const InlineInput *input, const AskedFacts *asked) {
     bool holds = true;
     for (uint32_t i = 0; i < asked->n && holds; i++)

@@ -19,7 +19,7 @@ static bool has_fact(const Inliner *c, NodeId id, InlineFact fact) {
     uint32_t facts = inline_facts(c->input, id);
     if (c->input->asked && !node_has(c->marks->flags, id, INLINE_ASKED)) {
         inline_mark(c->marks, id, INLINE_ASKED);
-        vec_push(c->arena, c->input->asked, ((NodeFacts){id, facts}));
+        vec_push(c->arena, c->input->asked, ((NodeFacts){.node = id, .facts = facts}));
     }
     return (facts & fact) != 0;
 }
