@@ -1,7 +1,8 @@
 """Draws convolutions, as sources of fusec and as calls of PyTorch.
 
     python3 bench/convolutions.py FOLDER [N] [SEED]     writes FOLDER/conv-NUMBER.g
-    python3 bench/convolutions.py --beside=FUSEC[,FUSEC..] [N] [SEED] [THREADS]    times them beside PyTorch's
+    python3 bench/convolutions.py --beside=FUSEC[,FUSEC..] [N] [SEED] [THREADS] [PLACES]
+        times them beside PyTorch's; PLACES, as 3,14: only these of the list, counted from 0
 
 Log-uniform: channels 1 to 512, sizes 7 to 224, kernels 1 to 11, batches 1 to 16; strides 1 to 3,
 dilation 1 or 2, groups 1 or all channels, transposed or not, channels first or last, 1 MFLOP to
@@ -127,12 +128,13 @@ def summary(ratios):
 
 
 def beside(compilers, drawn, threads):
-    """PyTorch's best layout in memory over that of each compiler, channels first or last as drawn."""
+    """PyTorch's best layout in memory over that of each compiler, channels first or last as drawn.
+    `drawn` has the places in the list too."""
     import torch
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     compilers, ratios = compilers.split(","), []
-    for one in drawn:
+    for place, one in drawn:
         formats = (torch.contiguous_format, torch.channels_last)
         calls = [one.torch_call(torch, memory_format) for memory_format in formats]
         theirs = [least_us(call) for call in calls]
@@ -141,7 +143,7 @@ def beside(compilers, drawn, threads):
             theirs += [least_us(call) for call in calls]
         ratios.append([min(theirs) / us for us in ours])
         print(f"{min(theirs):10.1f}", *(f"{us:10.1f}" for us in ours),
-              *(f"{ratio:6.2f}" for ratio in ratios[-1]), f" {one.name()}", flush=True)
+              *(f"{ratio:6.2f}" for ratio in ratios[-1]), f" {place:2} {one.name()}", flush=True)
     print(f"{threads} threads, PyTorch {torch.__version__}:")
     for i, fusec in enumerate(compilers):
         print(f"{fusec}: {summary([ratio[i] for ratio in ratios])}")
@@ -163,7 +165,10 @@ def main():
     n, seed, threads = (int(sys.argv[i]) if len(sys.argv) > i else default
                         for i, default in ((2, 100), (3, 1), (4, 1)))
     if folder.startswith("--beside="):
-        beside(folder.removeprefix("--beside="), draw(n, seed), threads)
+        drawn = list(enumerate(draw(n, seed)))
+        if len(sys.argv) > 5:
+            drawn = [drawn[int(place)] for place in sys.argv[5].split(",")]
+        beside(folder.removeprefix("--beside="), drawn, threads)
         return
     os.makedirs(folder, exist_ok=True)
     for number, convolution in enumerate(draw(n, seed)):

@@ -1,6 +1,7 @@
 /* See access.h. */
 #include "plan/access.h"
 
+#include "base/arith.h"
 #include "ir/indexmap.h"
 
 AccessAxes access_first_axes(uint32_t n) {
@@ -179,6 +180,41 @@ uint32_t kernel_run(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t
     return run < least ? 0 : run;
 }
 
+static bool store_is_run(const RunFinder *f, const Store *store, uint32_t run) {
+    return index_lane_motion(f->tab, store->address, f->axis, run) == LANES_CONTIGUOUS &&
+           are_runs(f, run, false);
+}
+
+/* The longest run of divisors in the index. */
+static uint32_t longest_of_store(const RunFinder *f, const Store *store, IndexId id) {
+    IndexExpr expr = index_expr(f->tab, id);
+    uint32_t longest = 0;
+    int64_t run;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(f->tab, expr.terms[i].atom);
+        bool divides = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (!divides || !(atom.axes >> f->axis & 1)) continue;
+        longest = max_u32(longest, longest_of_store(f, store, atom.operand));
+        if (dim_is_const(indextab_dims(f->tab), atom.divisor, &run) && run > longest &&
+            run < INDEX_ANY_START && store_is_run(f, store, (uint32_t)run))
+            longest = (uint32_t)run;
+    }
+    return longest;
+}
+
+uint32_t kernel_store_run(Arena *arena, const Kernel *kernel, uint32_t axis) {
+    uint32_t shortest = kernel->row_stores.n ? INDEX_ANY_START : 0;
+    for (uint32_t i = 0; i < kernel->row_stores.n && shortest; i++) {
+        const Store *store = &kernel->row_stores.data[i];
+        RunFinder finder = finder_new(arena, kernel, store->value, axis);
+        if (store_is_run(&finder, store, INDEX_ANY_START)) continue;
+        uint32_t run = longest_of_store(&finder, store, store->address);
+        if (shortest != INDEX_ANY_START && run != shortest) return 0;
+        shortest = run;
+    }
+    return shortest;
+}
+
 bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       uint32_t lanes) {
     RunFinder finder = finder_new(arena, kernel, value, axis);
@@ -195,10 +231,6 @@ bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint3
                       index_stride(finder.tab, s->index, axis, &stride);
     }
     return are_strided;
-}
-
-static int64_t floor_div(int64_t a, int64_t b) {
-    return a / b - (a % b < 0);
 }
 
 bool kernel_guard_holds_in(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo,

@@ -29,6 +29,9 @@ bool kernel_axes_join(const Kernel *kernel, uint32_t outer, uint32_t inner, bool
  * guards do not count. 0: there are no runs as long as `least`. */
 uint32_t kernel_run(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                     uint32_t least);
+/* The length of the runs of `axis` in which all that is stored per output lies side by side, and
+ * each load of it too, or is the same. INDEX_ANY_START: the axis is one run. 0: there are none. */
+uint32_t kernel_store_run(Arena *arena, const Kernel *kernel, uint32_t axis);
 /* Whether each load that the value needs is contiguous or the same for `lanes` neighbours along
  * `axis` that begin at a multiple of the lanes. */
 bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,

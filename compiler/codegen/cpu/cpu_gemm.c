@@ -85,7 +85,8 @@ static bool shares_columns(const Gemm *gemm, const Gemm *first) {
 
 static void make_arrays(Gemm *gemm, const Gemm *first) {
     Lower *lower = gemm->lower;
-    int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->n_tile_rows : gemm->block_rows;
+    int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->store_rows : gemm->block_rows;
+    if (gemm->store_run) partial_rows += gemm->lanes; /* of squares past the end */
     int64_t n_columns = (int64_t)gemm->panel_depth * gemm->block_columns;
     int64_t n_partials = partial_rows * gemm->block_columns;
     gemm->rows = first->rows;
@@ -251,6 +252,20 @@ static void finish_rows(const SequenceGemms *sequence) {
     loop_end(k, &loop);
 }
 
+/* Stores the panels that are kept, if this is the last one of them; `kept`: its first row among
+ * theirs. */
+static void turn_panels(Gemm *gemm, Val kept) {
+    const Codegen *k = gemm->lower->k;
+    Val next = k_addi(k, gemm->panel_begin, gemm->n_tile_rows);
+    Val is_end = k_sge(k, next, gemm->row_end);
+    Val is_full = k_eqi(k, kept, gemm->store_rows - gemm->n_tile_rows);
+    If full = if_begin(k, k_or(k, is_full, is_end));
+    Val end = k_select(k, is_end, gemm->row_end, next);
+    gemm_turn_stores(gemm, k_sub(k, gemm->panel_begin, kept), end,
+                     k_sub(k, gemm->partials_row, kept));
+    if_end(k, &full);
+}
+
 /* Loops. */
 
 /* Gives the GEMM the loop position of the first one. */
@@ -288,12 +303,17 @@ static void each_panel(const SequenceGemms *sequence) {
     Loop loop = loop_begin(k, first->row_begin, first->row_end, first->n_tile_rows);
     first->panel_begin = loop.index;
     Val row = k_sub(k, loop.index, first->row_begin);
-    first->partials_row = k_select(k, is_only, lower_index_const(lower, 0), row);
+    Val kept = first->store_rows == first->n_tile_rows ? lower_index_const(lower, 0)
+                                                       : k_uremi(k, row, first->store_rows);
+    first->partials_row = k_select(k, is_only, kept, row);
     for (uint32_t p = 0; p < sequence->n; p++) fold_panel(&sequence->gemms[p], first);
     If last = if_begin(k, is_last);
     bool has_rows = sequence->rows && !is_transposed(first);
     if (has_rows) place_rows(sequence, loop.index);
-    finish_rows(sequence);
+    if (first->store_run)
+        turn_panels(first, kept);
+    else
+        finish_rows(sequence);
     if (has_rows) go_over_rows(sequence, loop.index, n_panel_rows(first));
     if_end(k, &last);
     loop_end(k, &loop);
@@ -413,6 +433,7 @@ void emit_cpu_gemm(Lower *lower) {
     sequence.gemms = arena_array(lower->k->arena, Gemm, sequence.n);
     for (uint32_t p = 0; p < sequence.n; p++) {
         sequence.gemms[p] = gemm_new(&lower[p]);
+        gemm_choose_stores(&sequence.gemms[p], sequence.n == 1 && !sequence.rows);
         make_arrays(&sequence.gemms[p], sequence.gemms);
     }
     bool all_pair = true; /* they share the packed rows */

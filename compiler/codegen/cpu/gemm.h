@@ -47,6 +47,9 @@ typedef struct Gemm {
     uint32_t block_rows, block_columns; /* of the units that are multiplied at a time: whole
                                          * register tiles and whole units */
     uint32_t unit_rows, unit_columns;
+    /* Rows that are stored at a time. If stores are turned, see gemm_turn.c, outputs lie side by
+     * side in runs of so many rows; else 0. */
+    uint32_t store_rows, store_run;
     /* Layouts. Element (r, k) of the packed rows is at r * row_stride + k * k_stride. Element (k,
      * c) of a panel of columns is at k * panel_columns + c; the next panel follows after
      * panel_depth steps of k, or for panels in memory after all of K. Partial results have a pitch
@@ -118,6 +121,12 @@ void gemm_tiles(Gemm *gemm);
 
 /* gemm_tiles without packed columns. */
 void gemm_stream(Gemm *gemm);
+
+/* Chooses how results are stored. `is_alone`: the launch has no other kernel. */
+void gemm_choose_stores(Gemm *gemm, bool is_alone);
+/* Finishes and stores rows [first, end), whose partial results begin at row `partials`, in vectors
+ * along the rows. */
+void gemm_turn_stores(Gemm *gemm, Val first, Val end, Val partials);
 
 /* The GEMM's point at row `number` of the panel, for `lanes` columns. What the results need and is
  * invariant along the row is computed once, unless there is one lane. */

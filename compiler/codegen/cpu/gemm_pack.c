@@ -209,6 +209,16 @@ static void pack_rows_along_k(Gemm *gemm) {
     loop_end(k, &loop);
 }
 
+/* Steps of k are far apart, so a CPU does not foresee what the next panel reads. Its first elements
+ * are mostly in the line of this one's last. */
+static void prefetch_next_panel(const Gemm *gemm, const Point *at_k) {
+    if (!gemm_operand_is_plain(gemm, &gemm->row)) return;
+    Point next = point_inside(at_k);
+    int64_t last = 2 * (int64_t)gemm->n_tile_rows - 1;
+    next.axis[gemm->row.axis] = k_addi(gemm->lower->k, gemm->panel_begin, last);
+    cpu_prefetch(gemm->lower->k, gemm_operand_address(gemm, &gemm->row, &next), 2);
+}
+
 static void pack_rows_along_rows(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -224,6 +234,7 @@ static void pack_rows_along_rows(Gemm *gemm) {
     Val packed = gemm_element(gemm, gemm->rows, k_muli(k, step, gemm->k_stride));
     Point at_k = gemm_operand_point(gemm, &gemm->row);
     at_k.axis[gemm->k_axis] = loop.index;
+    prefetch_next_panel(gemm, &at_k);
     for (uint32_t v = 0; v < n; v++) {
         Point point = point_inside(&at_k);
         point.axis[gemm->row.axis] = k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes);
