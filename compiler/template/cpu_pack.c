@@ -115,15 +115,35 @@ CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uin
     return pack_singles(arena, kernel, value, axis);
 }
 
+/* Whether strips of a lhs that has runs of k, of which a transposed tile has full lanes, take less
+ * time than a tile of few columns, whose lanes are mostly empty. */
+static bool has_strips_of_runs(Arena *arena, const Kernel *kernel, uint32_t lanes,
+                               CpuStrips *strips) {
+    enum { CLOCKS = 16 }; /* parts of one; a multiply-add takes a half */
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    int64_t windows = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)));
+    int64_t columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
+    int64_t vectors = (windows + lanes - 1) / lanes;
+    if (columns >= lanes || columns * vectors >= windows ||
+        !has_sum(kernel, kernel->reduces.data[0].rhs) || !cpu_strips_of_runs(arena, kernel, strips))
+        return false;
+    int64_t element = strips->is_turned ? SCHED_CPU_TURNED_CLOCKS : SCHED_CPU_STRIP_CLOCKS;
+    int64_t packed = element * windows * strips->n / strips->n_taps;
+    return packed + columns * vectors * CLOCKS / 2 < windows * CLOCKS / 2;
+}
+
 bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips) {
     const Reduce *reduce = &kernel->reduces.data[0];
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
     CpuPack pack;
-    if (lanes == 1 || pack_along_k(arena, kernel, reduce->lhs, lanes, true, &pack)) return false;
+    if (lanes == 1) return false;
+    if (pack_along_k(arena, kernel, reduce->lhs, lanes, true, &pack))
+        return has_strips_of_runs(arena, kernel, lanes, strips);
     bool is_narrow = dim_hi(dims, kernel_axis_extent(kernel, n)) < lanes;
     if (is_narrow && leaves_columns(kernel, reduce->lhs, m)) return false;
-    if (!cpu_strips_find(arena, kernel, strips)) return false;
+    if (!cpu_strips_find(arena, kernel, strips))
+        return has_strips_of_runs(arena, kernel, lanes, strips);
     if (strips->n_taps > 1 && leaves_rows(kernel, reduce->lhs, m, lanes)) return false;
     pack = cpu_pack_columns(arena, kernel, reduce->rhs, n, lanes, false);
     bool is_along_k = pack.way == PACK_K || pack.way == PACK_RUNS_OF_K;

@@ -164,6 +164,32 @@ static Digit nearest_digit(const Finder *f, const bool *needed) {
     return is_tap ? nearest : (Digit){1, 1};
 }
 
+/* The digit of the taps if the lowest digit is that of elements side by side, as the channels of a
+ * pixel: the one by which a load moves least of those above. */
+static Digit digit_of_runs(const Finder *f, const bool *needed) {
+    const DimTab *dims = indextab_dims(f->tab);
+    Digit runs = {1, 1}, nearest = {1, 1}, digit;
+    int64_t least = INT64_MAX, step;
+    for (ScalarId id = 1; id <= scalar_count(f->scalars); id++) {
+        const Scalar *s = scalar_get(f->scalars, id);
+        if (!needed[id] || s->kind != SCALAR_LOAD || !(index_axes(f->tab, s->index) >> f->axis & 1))
+            continue;
+        IndexExpr expr = index_expr(f->tab, s->index);
+        for (uint32_t i = 0; i < expr.n_terms; i++) {
+            if (!dim_is_const(dims, expr.terms[i].coefficient, &step) || step < 1 ||
+                !atom_digit(f, expr.terms[i].atom, &digit))
+                continue;
+            if (step == 1 && digit.run == 1)
+                runs = digit;
+            else if (step < least)
+                least = step, nearest = digit;
+        }
+    }
+    bool is_tap = nearest.n > 1 && nearest.run == runs.n && nearest.n <= CPU_STRIPS_MOST_TAPS &&
+                  f->strips->depth % (nearest.n * nearest.run) == 0;
+    return is_tap ? nearest : (Digit){1, 1};
+}
+
 /* Numbers the strips by the first tap that reads each. False: there are too many, or a tap is too
  * far from the first one: rows of a matrix overlap with no others. */
 static bool number_strips(const Finder *f, int64_t n_windows) {
@@ -273,6 +299,7 @@ static bool take_taps(Finder *f, const bool *needed, Digit tap, int64_t n_window
 /* False: the operand has no strips along any axis. */
 static bool finder_new(const Kernel *kernel, ScalarId value, uint32_t axis, CpuStrips *strips,
                        Finder *f) {
+    strips->is_turned = false;
     *f = (Finder){.kernel = kernel,
                   .scalars = kernel->scalars,
                   .tab = scalartab_indices(kernel->scalars),
@@ -304,6 +331,42 @@ bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint3
     find_outside(&f, value);
     if (n_taps > CPU_STRIPS_MOST_TAPS || (along->run != 1 && along->run != n_taps)) return false;
     return take_taps(&f, needed, (Digit){along->run == 1 ? along->n_taps : 1, n_taps}, INT64_MAX);
+}
+
+/* Whether loads are side by side or the same within runs of k, and guards hold for all of a run. */
+static bool runs_are_whole(const Finder *f, const bool *needed, uint32_t run) {
+    for (ScalarId id = 1; id <= scalar_count(f->scalars); id++) {
+        const Scalar *s = scalar_get(f->scalars, id);
+        if (!needed[id]) continue;
+        if (s->kind == SCALAR_LOAD &&
+            index_lane_motion(f->tab, s->index, f->k, run) == LANES_VARYING)
+            return false;
+        for (GuardId g = s->guard; g; g = guard_get(f->scalars, g).next)
+            if (index_lane_motion(f->tab, guard_get(f->scalars, g).index, f->k, run) !=
+                LANES_UNIFORM)
+                return false;
+    }
+    return true;
+}
+
+bool cpu_strips_of_runs(Arena *arena, const Kernel *kernel, CpuStrips *strips) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    uint32_t m = gemm_axis_m(kernel);
+    int64_t windows = dim_hi(dims, kernel_axis_extent(kernel, m));
+    Finder f;
+    if (!finder_new(kernel, reduce->lhs, m, strips, &f) ||
+        scalar_get(kernel->scalars, reduce->lhs)->dtype != reduce->acc)
+        return false;
+    const bool *needed = kernel_needed_scalars(arena, kernel, &reduce->lhs, 1);
+    find_outside(&f, reduce->lhs);
+    f.is_far = true;
+    Digit tap = digit_of_runs(&f, needed);
+    if (tap.n == 1 || !take_taps(&f, needed, tap, windows) ||
+        !runs_are_whole(&f, needed, (uint32_t)tap.run))
+        return false;
+    strips->is_turned = strips->stride > INDEX_NEAR_STRIDE || dtype_bytes(reduce->acc) < 4;
+    return find_ranges(&f) && are_worth_while(&f);
 }
 
 bool cpu_strips_find(Arena *arena, const Kernel *kernel, CpuStrips *strips) {

@@ -10,7 +10,9 @@
  *     strip 0       0 . . 3 . . 6 . . ...     tap 0 from its element 0 on, tap 3 from element 1 on
  *     strip 1       . 1 . . 4 . . 7 . ...     tap 1
  *
- * Other digits of k, as the channel and the row of the window, have strips of their own. */
+ * Other digits of k, as the channel and the row of the window, have strips of their own. With
+ * channels last, the elements of a strip are far apart and channels lie side by side: then strips
+ * are *turned*, squares of neighbours and channels are transposed. */
 #ifndef FUSEC_TEMPLATE_CPU_STRIPS_H
 #define FUSEC_TEMPLATE_CPU_STRIPS_H
 
@@ -33,12 +35,15 @@ typedef struct CpuStrips {
     ScalarId outside;         /* a constant; SCALAR_NONE: no guard is on m */
     GuardId inside;           /* where the operand is not that constant */
     int64_t step_by, step_of; /* a tap moves by n * step_by / step_of where a window moves by n */
+    bool is_turned;           /* vectors are loaded along k, in runs of `run` */
     ScalarId load;            /* a load whose lanes along m are the farthest apart */
     uint32_t stride;          /* elements of memory between these */
 } CpuStrips;
 
 /* Finds the strips of the lhs, where they are worth while. */
 bool cpu_strips_find(Arena *arena, const Kernel *kernel, CpuStrips *strips);
+/* Finds those of an lhs that has runs of k, such as channels of a pixel. */
+bool cpu_strips_of_runs(Arena *arena, const Kernel *kernel, CpuStrips *strips);
 /* Finds those of an operand along `axis`, in place of m. */
 bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       CpuStrips *strips);

@@ -3,6 +3,8 @@
 #include "interp/tensor.h"
 #include "lib/compiled.h"
 #include "lib/pair.h"
+#include "lib/plans.h"
+#include "plan/access.h"
 #include "lib/rig.h"
 #include "random/rng.h"
 
@@ -481,6 +483,43 @@ Test(cpu_gemm, rows_may_be_concats_and_pads, .timeout = 120) {
                 "  fuse must { y = (%s) @ w }\n}\n",
                 t, t, t, t, pieces[i]);
             cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+            arena_free(report.arena);
+        }
+}
+
+/* Of which rows lie side by side in the outputs, of all or of runs: then stores are turned. */
+Test(cpu_gemm, stores_lie_along_rows, .timeout = 240) {
+    static const struct {
+        const char *y, *body;
+        uint32_t run;
+    } graphs[] = {
+        {"2, 37, 70", "transpose(a @ w, perm=[0, 2, 1]) * 2.0 + b", 70},
+        {"37, 140", "transpose(reshape(a @ w, [140, 37]))", INDEX_ANY_START},
+        {"2, 70, 37", "relu(a @ w)", 0},
+        {"10, 37, 14", "transpose(reshape(a @ w, [10, 14, 37]), perm=[0, 2, 1])", 14},
+        {"28, 37, 5", "transpose(reshape(a @ w, [28, 5, 37]), perm=[0, 2, 1])", 5},
+    };
+    static const char *const dtypes[] = {"f32", "f64", "bf16"};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            Text report = {.arena = arena_new(NULL)};
+            const char *t = dtypes[d];
+            const char *source =
+                str_format(report.arena,
+                           "graph g(a: %s[2, 70, 500], b: %s[37, 1]) -> (y: %s[%s]) {\n"
+                           "  param w: %s[500, 37]\n  fuse must { y = %s }\n}\n",
+                           t, t, t, graphs[i].y, t, graphs[i].body);
+            cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+            PricedPlan priced =
+                plans_price(report.arena, plans_parse(report.arena, source), 0, false, TARGET_CPU,
+                            card_of_target(target_get(TARGET_CPU)), NULL);
+            const Kernel *product = NULL;
+            for (uint32_t k = 0; k < priced.plan->kernels.n; k++)
+                if (priced.plan->kernels.data[k].form == FORM_GEMM)
+                    product = &priced.plan->kernels.data[k];
+            cr_assert_not_null(product, "%s", source);
+            cr_expect_eq(kernel_store_run(report.arena, product, gemm_axis_m(product)),
+                         graphs[i].run, "%s", source);
             arena_free(report.arena);
         }
 }

@@ -12,7 +12,7 @@ typedef struct Convolution {
     bool has_strips;
 } Convolution;
 
-/* Channels first. Strides that are above, below and equal to the dilation; rows shorter than a
+/* Strides that are above, below and equal to the dilation; rows shorter than a
  * vector, of one block and of several; few and many columns; operands that are computed; blocks of
  * k of some rows of the windows, or of all. */
 static const Convolution convolutions[] = {
@@ -29,7 +29,14 @@ static const Convolution convolutions[] = {
     {"1, 300, 9, 33", "6, 300, 3, 3", "1, 6, 5, 17", "2d(x, w, stride=2, padding=1)", true},
     {"2, 4, 9, 20", "3, 4, 3, 3", "2, 3, 7, 18", "2d(x, w)", false},          /* read where it is */
     {"1, 8, 9, 5", "4, 8, 3, 3", "1, 4, 9, 5", "2d(x, w, padding=1)", false}, /* short rows */
-    {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", false},
+    /* channels last: turned, or with few channels as the rows are */
+    {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", true},
+    {"1, 12, 40, 21", "4, 5, 21, 2", "1, 6, 20, 2", "2d_nhwc(tanh(x), w, stride=2, padding=[1, 2])",
+     true},
+    {"2, 11, 33, 35", "2, 3, 35, 1", "2, 10, 29, 1", "2d_nhwc(x, w, dilation=[1, 2])", true},
+    {"1, 9, 37, 2", "3, 11, 2, 3", "1, 9, 37, 3", "2d_nhwc(x, w, padding=[1, 5])", true},
+    {"1, 7, 9, 40", "3, 3, 40, 1", "1, 7, 9, 1", "2d_nhwc(x, w, padding=1)", true},
+    {"2, 9, 29, 8", "3, 3, 8, 18", "2, 9, 29, 18", "2d_nhwc(x, w, padding=1)", false},
     {"2, 13, 13, 40", "3, 3, 40, 5", "2, 5, 5, 5", "2d_nhwc(x, w, stride=3, padding=1)", false},
     {"2, 19, 19, 40", "1, 1, 40, 4", "2, 10, 10, 4", "2d_nhwc(x, w, stride=2)", false},
     {"2, 9, 18, 19", "37, 9, 1, 1", "2, 37, 18, 19", "2d(x, w)", false}};

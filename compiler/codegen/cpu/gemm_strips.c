@@ -47,7 +47,7 @@ void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
     if (dim_is_const(lower_dims(lower), operand->extent, &extent) && extent <= room)
         n = lower_index_const(lower, extent);
     Val n_outer = k_udivi(k, gemm->n_k, cpu_strips_step(strips));
-    Loop inner = loop_over(k, lower_index_const(lower, strips->run), 1);
+    Loop inner = loop_over(k, lower_index_const(lower, strips->is_turned ? 1 : strips->run), 1);
     Loop outer = loop_over(k, n_outer, 1);
     Val number = k_muli(k, outer.index, strips->n * strips->run);
     Val memory = k_muli(k, k_add(k, number, inner.index), gemm->strip_pitch);
@@ -68,7 +68,7 @@ void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
                     .steps_ahead = steps_ahead(gemm, strips)};
     Val at_k = k_add(k, k_muli(k, outer.index, cpu_strips_step(strips)), inner.index);
     row.point.axis[gemm->k_axis] = k_add(k, gemm->k_begin, at_k);
-    strips_pack_row(&row);
+    (strips->is_turned ? strips_pack_turned : strips_pack_row)(&row);
     loop_end(k, &outer);
     loop_end(k, &inner);
 }

@@ -3,16 +3,6 @@
 #include "base/arith.h"
 #include "machine/machine.h"
 
-/* One strip. All positions are of the axis, counted from the first window. */
-typedef struct Strip {
-    const StripRow *row;
-    uint32_t number;
-    Val from, to; /* the elements of the image */
-    Point point;  /* of the step of k */
-    Val memory;
-    Val ahead; /* the image's row of a later step of k at `begin`; NULL: it is not prefetched */
-} Strip;
-
 static void store_at(const Strip *strip, Val at, Val value) {
     const StripRow *row = strip->row;
     const Codegen *k = row->lower->k;
@@ -42,7 +32,7 @@ static void fill(const Strip *strip, Val from, Val to, Val value) {
     loop_end(k, &loop);
 }
 
-static void fill_around(Strip *strip) {
+void strip_fill_around(Strip *strip) {
     const StripRow *row = strip->row;
     Lower *lower = row->lower;
     const Codegen *k = lower->k;
@@ -108,8 +98,7 @@ static Val most(const Codegen *k, Val a, Val b) {
     return k_select(k, k_slt(k, a, b), b, a);
 }
 
-/* The elements of the strip that are in the image, as far as windows read them. */
-static void find_inside(Strip *strip) {
+void strip_find_inside(Strip *strip) {
     const StripRow *row = strip->row;
     Lower *lower = row->lower;
     const Codegen *k = lower->k;
@@ -143,8 +132,8 @@ static void pack(const StripRow *row, Val ahead) {
     for (uint32_t i = 0; i < row->strips->n; i++) {
         Strip strip = strip_of(row, i);
         if (i == 0) strip.ahead = ahead;
-        find_inside(&strip);
-        fill_around(&strip);
+        strip_find_inside(&strip);
+        strip_fill_around(&strip);
         pack_inside(&strip);
     }
 }
@@ -154,7 +143,7 @@ static void fill_row(const StripRow *row) {
     for (uint32_t i = 0; i < row->strips->n; i++) {
         Strip strip = strip_of(row, i);
         strip.from = strip.to = lower_index_const(row->lower, 0);
-        fill_around(&strip);
+        strip_fill_around(&strip);
     }
 }
 

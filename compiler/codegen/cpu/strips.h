@@ -26,5 +26,22 @@ typedef struct StripRow {
  * hold, and the last one begins earlier rather than have a mask. The rest of a strip has the
  * value outside, also where no window reads it. Changes the row's point. */
 void strips_pack_row(StripRow *row);
+/* The same of turned strips, for all of a run of k. */
+void strips_pack_turned(StripRow *row);
+
+/* One strip. All positions are of the axis, counted from the first window. */
+typedef struct Strip {
+    const StripRow *row;
+    uint32_t number;
+    Val from, to; /* the elements of the image */
+    Point point;  /* of the step of k */
+    Val memory;
+    Val ahead; /* the image's row of a later step of k at `begin`; NULL: it is not prefetched */
+} Strip;
+
+/* Sets the elements of the strip that are in the image, as far as windows read them. */
+void strip_find_inside(Strip *strip);
+/* Fills what is not in the image. */
+void strip_fill_around(Strip *strip);
 
 #endif

@@ -160,6 +160,8 @@ void point_enter_block(Point *point, ScalarId root, Val begin);
 /* Sets the point's block to that of `from`, moved: an index that moves by n from lane to lane moves
  * by n * by / of. */
 void point_move_block(Point *point, const Point *from, int64_t by, int64_t of);
+/* The same, moved by `by` elements of an axis along which each index moves evenly. */
+void point_shift_block(Point *point, const Point *from, uint32_t axis, Val by);
 /* Returns whether those conditions of the guard hold that are alike in the whole block, or NULL if
  * there are none. From now on the point is used where they do. */
 Val point_take_ranges(Point *point, GuardId guard);

@@ -86,14 +86,32 @@ Val point_range_in_block(const Point *point, const Guard *guard) {
     return NULL;
 }
 
+/* A copy whose indices are not set. */
+static PointBlock *copy_block(Arena *arena, const PointBlock *from) {
+    PointBlock *block = arena_array(arena, PointBlock, 1);
+    block->begin = from->begin;
+    block->ranges = from->ranges;
+    return block;
+}
+
 void point_move_block(Point *point, const Point *from, int64_t by, int64_t of) {
     const Codegen *k = point->lower->k;
-    PointBlock *block = arena_array(k->arena, PointBlock, 1);
-    block->begin = from->in_block->begin;
-    block->ranges = from->in_block->ranges;
+    PointBlock *block = copy_block(k->arena, from->in_block);
     for (uint32_t i = 0; i < from->in_block->indices.n; i++) {
         BlockIndex own = from->in_block->indices.data[i];
         own.first = k_addi(k, own.first, own.stride * by / of);
+        vec_push(k->arena, &block->indices, own);
+    }
+    point->in_block = block;
+}
+
+void point_shift_block(Point *point, const Point *from, uint32_t axis, Val by) {
+    const Codegen *k = point->lower->k;
+    const IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    PointBlock *block = copy_block(k->arena, from->in_block);
+    for (uint32_t i = 0; i < from->in_block->indices.n; i++) {
+        BlockIndex own = from->in_block->indices.data[i];
+        own.first = k_add(k, own.first, k_muli(k, by, index_stride_const(tab, own.id, axis)));
         vec_push(k->arena, &block->indices, own);
     }
     point->in_block = block;

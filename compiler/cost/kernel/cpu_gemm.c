@@ -37,6 +37,7 @@ static double strip_clocks(const Coster *c, const Pricing *p, const CpuStrips *s
     double vectors = ceil((windows / parts + strips->reach) / sched->lanes);
     double clocks =
         COST_PACK_STRIP_CLOCKS + vectors * strips->stride * COST_PACK_STRIP_VECTOR_CLOCKS;
+    if (strips->is_turned) clocks = vectors * sched->lanes * SCHED_CPU_TURNED_CLOCKS / 16;
     return again * parts * rows / (double)strips->n_taps * strips->n * clocks;
 }
 

@@ -1,0 +1,139 @@
+/* Packing turned strips. See strips.h.
+ *
+ *     image, channels last     x0c0 x0c1 .. x1c0 x1c1 ..      vectors along the channels of
+ *     strips                   c0 | x0 x1 x2 ..               neighbours are transposed
+ *                              c1 | x0 x1 x2 ..
+ */
+#include "codegen/cpu/strips.h"
+#include "codegen/scalar/masked.h"
+
+/* Some channels of one strip's tap; at most as many as lanes. */
+typedef struct Channels {
+    const StripRow *row;
+    const Strip *strip;
+    Point point; /* at the first one, in the block of its run */
+    Val memory;  /* of the first channel's strip */
+    uint32_t n;
+} Channels;
+
+/* The channels of the neighbour at `at`. */
+static Val load_neighbour(const Channels *channels, Val at) {
+    const StripRow *row = channels->row;
+    Point point = point_inside(&channels->point);
+    point_shift_block(&point, &channels->point, row->axis, at);
+    point.axis[row->axis] = k_add(row->lower->k, row->begin, at);
+    return cpu_value(&point, row->value, row->acc);
+}
+
+/* Packs neighbours from `at` on. `mask`, or NULL: those of them that exist. */
+static void pack_square(const Channels *channels, Val at, Val mask) {
+    const StripRow *row = channels->row;
+    const Codegen *k = row->lower->k;
+    Val *vectors = arena_array(k->arena, Val, row->lanes);
+    Val last = k_subi(k, channels->strip->to, 1);
+    for (uint32_t i = 0; i < row->lanes; i++) {
+        Val neighbour = k_addi(k, at, i);
+        if (mask) neighbour = k_smin(k, neighbour, last);
+        vectors[i] = load_neighbour(channels, neighbour);
+    }
+    k_transpose(k, vectors, row->lanes);
+    LLVMTypeRef one = k_value_type(k, row->acc, 1);
+    for (uint32_t i = 0; i < channels->n; i++) {
+        Val strip = k_gep(k, one, channels->memory, k_int(k->i64, (int64_t)i * row->pitch));
+        Val to = k_gep(k, one, strip, at);
+        if (mask)
+            masked_store(k, to, dtype_bytes(row->acc), mask, vectors[i]);
+        else
+            k_store_aligned(k, vectors[i], to, dtype_bytes(row->acc));
+    }
+}
+
+static void pack_channels(const Channels *channels) {
+    const StripRow *row = channels->row;
+    const Strip *strip = channels->strip;
+    Lower *lower = row->lower;
+    const Codegen *k = lower->k;
+    Val n = k_sub(k, strip->to, strip->from), zero = lower_index_const(lower, 0);
+    Val is_long = k_sge(k, n, lower_index_const(lower, row->lanes));
+    Val last = k_subi(k, n, row->lanes);
+    Loop loop = loop_over(k, k_select(k, is_long, n, zero), row->lanes);
+    pack_square(channels, k_add(k, strip->from, k_smin(k, loop.index, last)), NULL);
+    loop_end(k, &loop);
+    If is_short = if_begin(k, k_and(k, k_xori(k, is_long, 1), k_sgt(k, n, zero)));
+    pack_square(channels, strip->from, cpu_lanes_below(lower, n, row->lanes));
+    if_end(k, &is_short);
+}
+
+static Channels channels_of(const StripRow *row, const Strip *strip, Val first, uint32_t n) {
+    Lower *lower = row->lower;
+    const Codegen *k = lower->k;
+    uint32_t k_axis = lower->kernel->first_reduced;
+    Channels channels = {.row = row, .strip = strip, .point = point_inside(&strip->point), .n = n};
+    channels.point.axis[k_axis] = k_add(k, strip->point.axis[k_axis], first);
+    if (n < row->lanes)
+        channels.point.mask = cpu_lanes_below(lower, lower_index_const(lower, n), row->lanes);
+    Val at = k_muli(k, first, row->pitch);
+    channels.memory = k_gep(k, k_value_type(k, row->acc, 1), strip->memory, at);
+    return channels;
+}
+
+static void fill_all(const StripRow *row, const Strip *strip) {
+    Lower *lower = row->lower;
+    const Codegen *k = lower->k;
+    Loop loop = loop_over(k, lower_index_const(lower, row->strips->run), 1);
+    Strip own = *strip;
+    Val at = k_muli(k, loop.index, row->pitch);
+    own.memory = k_gep(k, k_value_type(k, row->acc, 1), strip->memory, at);
+    own.point = point_inside(&strip->point);
+    strip_fill_around(&own);
+    loop_end(k, &loop);
+}
+
+static void pack_strip(const StripRow *row, Strip *strip) {
+    Lower *lower = row->lower;
+    const Codegen *k = lower->k;
+    uint32_t n_channels = (uint32_t)row->strips->run, rest = n_channels % row->lanes;
+    Val whole = lower_index_const(lower, n_channels - rest);
+    strip_find_inside(strip);
+    fill_all(row, strip);
+    if (n_channels >= row->lanes) {
+        Loop loop = loop_over(k, whole, row->lanes);
+        Channels channels = channels_of(row, strip, loop.index, row->lanes);
+        pack_channels(&channels);
+        loop_end(k, &loop);
+    }
+    if (!rest) return;
+    Channels channels = channels_of(row, strip, whole, rest);
+    pack_channels(&channels);
+}
+
+void strips_pack_turned(StripRow *row) {
+    Lower *lower = row->lower;
+    const Codegen *k = lower->k;
+    const CpuStrips *strips = row->strips;
+    uint32_t k_axis = lower->kernel->first_reduced;
+    for (uint32_t i = 0; i < strips->n; i++) {
+        Strip strip = {.row = row, .number = i, .point = point_inside(&row->point)};
+        Val at = lower_index_const(lower, (int64_t)i * row->step);
+        strip.memory = k_gep(k, k_value_type(k, row->acc, 1), row->memory, at);
+        strip.point.lanes = row->lanes;
+        strip.point.lane_axis = k_axis;
+        strip.point.block = (uint32_t)strips->run;
+        strip.point.piece = (PointPiece){strips->outside != SCALAR_NONE, row->axis, 0, 0, true};
+        Val run = k_addi(k, row->point.axis[k_axis], strips->first_tap[i] * strips->run);
+        strip.point.axis[k_axis] = run;
+        strip.point.axis[row->axis] = row->begin;
+        point_enter_block(&strip.point, row->value, run);
+        Val is_inside = point_take_ranges(&strip.point, row->inside);
+        If inside = if_begin(k, is_inside);
+        Strip own = strip;
+        own.point = point_inside(&strip.point);
+        pack_strip(row, &own);
+        if_end(k, &inside);
+        if (!is_inside) continue;
+        If outside = if_begin(k, k_xori(k, is_inside, 1));
+        strip.from = strip.to = lower_index_const(lower, 0);
+        fill_all(row, &strip);
+        if_end(k, &outside);
+    }
+}
