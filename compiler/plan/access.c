@@ -215,6 +215,92 @@ uint32_t kernel_store_run(Arena *arena, const Kernel *kernel, uint32_t axis) {
     return shortest;
 }
 
+/* Whether the atom is (axis / apart) % n, or axis % n. */
+static bool atom_is_digit(const IndexTab *tab, IndexAtom atom, uint32_t axis, uint32_t n,
+                          int64_t *apart) {
+    const DimTab *dims = indextab_dims(tab);
+    *apart = 1;
+    if (atom.kind != ATOM_MOD || !dim_equals_const(dims, atom.divisor, n)) return false;
+    IndexExpr inner = index_expr(tab, atom.operand);
+    if (inner.n_terms != 1 || !dim_equals_const(dims, inner.offset, 0) ||
+        !dim_equals_const(dims, inner.terms[0].coefficient, 1))
+        return false;
+    IndexAtom own = index_atom(tab, inner.terms[0].atom);
+    if (own.kind == ATOM_AXIS) return own.axis == axis;
+    return own.kind == ATOM_DIV && dim_is_const(dims, own.divisor, apart) &&
+           index_stride_const(tab, own.operand, axis) == 1 && index_is_affine(tab, own.operand) &&
+           index_expr(tab, own.operand).n_terms == 1;
+}
+
+/* Whether each term of the address but that of the digit is the same for all of its values. */
+static bool other_terms_stay(const IndexTab *tab, IndexExpr expr, uint32_t axis, StoreWeave weave) {
+    const DimTab *dims = indextab_dims(tab);
+    int64_t apart, divisor, whole = (int64_t)weave.apart * weave.n;
+    uint32_t n_digits = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (!(atom.axes >> axis & 1)) continue;
+        if (atom_is_digit(tab, atom, axis, weave.n, &apart) && apart == weave.apart) {
+            n_digits++;
+            continue;
+        }
+        while (atom.kind == ATOM_MOD && index_expr(tab, atom.operand).n_terms == 1 &&
+               index_atom(tab, index_expr(tab, atom.operand).terms[0].atom).kind == ATOM_DIV)
+            atom = index_atom(tab, index_expr(tab, atom.operand).terms[0].atom);
+        bool is_plain = (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) &&
+                        index_is_affine(tab, atom.operand) &&
+                        index_expr(tab, atom.operand).n_terms == 1 &&
+                        dim_equals_const(dims, index_expr(tab, atom.operand).offset, 0) &&
+                        index_stride_const(tab, atom.operand, axis) == 1;
+        if (!is_plain || !dim_is_const(dims, atom.divisor, &divisor)) return false;
+        if (atom.kind == ATOM_DIV ? divisor % whole : weave.apart % divisor) return false;
+    }
+    return n_digits == 1;
+}
+
+/* The distance of neighbours along the axis, and the run in which all are so; 0: there is none. */
+static int64_t stride_in_runs(const RunFinder *f, IndexId address, uint32_t *run) {
+    DimTab *dims = indextab_dims(f->tab);
+    int64_t stride = index_stride_const(f->tab, address, f->axis), length;
+    *run = INDEX_ANY_START;
+    if (stride) return stride;
+    IndexExpr expr = index_expr(f->tab, address);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(f->tab, expr.terms[i].atom);
+        if (atom.kind != ATOM_MOD || atom.operand != index_axis(f->tab, f->axis) ||
+            !dim_is_const(dims, atom.divisor, &length) || length >= INDEX_ANY_START ||
+            !dim_is_const(dims, expr.terms[i].coefficient, &stride))
+            continue;
+        IndexId own = index_mod(f->tab, atom.operand, atom.divisor);
+        IndexId rest =
+            index_add(f->tab, address, index_scale(f->tab, own, dim_const(dims, -stride)));
+        *run = (uint32_t)length;
+        if (index_lane_motion(f->tab, rest, f->axis, *run) == LANES_UNIFORM) return stride;
+    }
+    return 0;
+}
+
+bool kernel_store_weave(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t other,
+                        StoreWeave *weave) {
+    if (kernel->row_stores.n != 1) return false;
+    const Store *store = &kernel->row_stores.data[0];
+    RunFinder f = finder_new(arena, kernel, store->value, axis);
+    const DimTab *dims = indextab_dims(f.tab);
+    uint32_t run;
+    int64_t n = stride_in_runs(&f, store->address, &run), extent, apart, found = 0;
+    if (n < 2 || n > STORE_WEAVE_MOST || !are_runs(&f, run, false) ||
+        !dim_is_const(dims, kernel_axis_extent(kernel, other), &extent))
+        return false;
+    IndexExpr expr = index_expr(f.tab, store->address);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (dim_equals_const(dims, expr.terms[i].coefficient, 1) &&
+            atom_is_digit(f.tab, index_atom(f.tab, expr.terms[i].atom), other, (uint32_t)n, &apart))
+            found = apart;
+    if (!found || extent % (found * n)) return false;
+    *weave = (StoreWeave){(uint32_t)n, (uint32_t)found, run};
+    return other_terms_stay(f.tab, expr, other, *weave);
+}
+
 bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       uint32_t lanes) {
     RunFinder finder = finder_new(arena, kernel, value, axis);

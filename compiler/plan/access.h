@@ -32,6 +32,16 @@ uint32_t kernel_run(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t
 /* The length of the runs of `axis` in which all that is stored per output lies side by side, and
  * each load of it too, or is the same. INDEX_ANY_START: the axis is one run. 0: there are none. */
 uint32_t kernel_store_run(Arena *arena, const Kernel *kernel, uint32_t axis);
+/* Outputs that lie between each other: neighbours along one axis are `n` elements apart in runs, as
+ * those of kernel_store_run, and those of `other` that are `apart` away lie in the gaps: c, c +
+ * apart, .. where c / apart % n is 0. */
+typedef struct StoreWeave {
+    uint32_t n, apart, run;
+} StoreWeave;
+enum { STORE_WEAVE_MOST = 4 };
+/* Finds how the kernel's one store per output is woven; false: it is not. */
+bool kernel_store_weave(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t other,
+                        StoreWeave *weave);
 /* Whether each load that the value needs is contiguous or the same for `lanes` neighbours along
  * `axis` that begin at a multiple of the lanes. */
 bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,

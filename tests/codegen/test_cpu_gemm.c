@@ -487,6 +487,16 @@ Test(cpu_gemm, rows_may_be_concats_and_pads, .timeout = 120) {
         }
 }
 
+static const Kernel *product_of(Arena *arena, const char *source) {
+    PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU,
+                                    card_of_target(target_get(TARGET_CPU)), NULL);
+    const Kernel *product = NULL;
+    for (uint32_t k = 0; k < priced.plan->kernels.n; k++)
+        if (priced.plan->kernels.data[k].form == FORM_GEMM) product = &priced.plan->kernels.data[k];
+    cr_assert_not_null(product, "%s", source);
+    return product;
+}
+
 /* Of which rows lie side by side in the outputs, of all or of runs: then stores are turned. */
 Test(cpu_gemm, stores_lie_along_rows, .timeout = 240) {
     static const struct {
@@ -510,16 +520,43 @@ Test(cpu_gemm, stores_lie_along_rows, .timeout = 240) {
                            "  param w: %s[500, 37]\n  fuse must { y = %s }\n}\n",
                            t, t, t, graphs[i].y, t, graphs[i].body);
             cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
-            PricedPlan priced =
-                plans_price(report.arena, plans_parse(report.arena, source), 0, false, TARGET_CPU,
-                            card_of_target(target_get(TARGET_CPU)), NULL);
-            const Kernel *product = NULL;
-            for (uint32_t k = 0; k < priced.plan->kernels.n; k++)
-                if (priced.plan->kernels.data[k].form == FORM_GEMM)
-                    product = &priced.plan->kernels.data[k];
-            cr_assert_not_null(product, "%s", source);
+            const Kernel *product = product_of(report.arena, source);
             cr_expect_eq(kernel_store_run(report.arena, product, gemm_axis_m(product)),
                          graphs[i].run, "%s", source);
+            arena_free(report.arena);
+        }
+}
+
+/* The phases of a strided transposed convolution are woven into rows of its output, with and
+ * without padding; rows shorter than a vector, and of several. */
+Test(cpu_gemm, phases_are_woven, .timeout = 240) {
+    static const struct {
+        const char *x, *w, *y, *bias, *options;
+        StoreWeave weave;
+    } graphs[] = {
+        {"2, 3, 9, 28", "3, 5, 2, 2", "2, 5, 18, 56", "5", "stride=2", {2, 5, 0}},
+        {"1, 7, 8, 37", "7, 4, 5, 5", "1, 4, 22, 109", "4", "stride=3, padding=2", {3, 4, 0}},
+        {"2, 3, 4, 20", "3, 1, 4, 4", "2, 1, 16, 80", "1", "stride=4", {4, 1, 0}},
+        {"1, 3, 8, 20", "3, 5, 3, 3", "1, 5, 10, 22", "5", "stride=1", {0, 0, 0}},
+    };
+    static const char *const dtypes[] = {"f32", "f64", "bf16"};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            Text report = {.arena = arena_new(NULL)};
+            const char *t = dtypes[d];
+            const char *source =
+                str_format(report.arena,
+                           "graph g(x: %s[%s], b: %s[%s]) -> (y: %s[%s]) {\n  param w: %s[%s]\n"
+                           "  y = relu(conv_transpose2d(x, w, b, %s))\n}\n",
+                           t, graphs[i].x, t, graphs[i].bias, t, graphs[i].y, t, graphs[i].w,
+                           graphs[i].options);
+            cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+            const Kernel *product = product_of(report.arena, source);
+            StoreWeave weave = {0};
+            kernel_store_weave(report.arena, product, gemm_axis_m(product), gemm_axis_n(product),
+                               &weave);
+            cr_expect(weave.n == graphs[i].weave.n && weave.apart == graphs[i].weave.apart, "%s",
+                      source);
             arena_free(report.arena);
         }
 }

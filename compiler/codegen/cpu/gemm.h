@@ -8,6 +8,7 @@
 #define FUSEC_CODEGEN_CPU_GEMM_H
 
 #include "codegen/cpu/cpu.h"
+#include "plan/access.h"
 #include "template/cpu_pack.h"
 
 typedef struct GemmOperand {
@@ -50,6 +51,7 @@ typedef struct Gemm {
     /* Rows that are stored at a time. If stores are turned, see gemm_turn.c, outputs lie side by
      * side in runs of so many rows; else 0. */
     uint32_t store_rows, store_run;
+    StoreWeave weave; /* n 0: columns are stored one by one */
     /* Layouts. Element (r, k) of the packed rows is at r * row_stride + k * k_stride. Element (k,
      * c) of a panel of columns is at k * panel_columns + c; the next panel follows after
      * panel_depth steps of k, or for panels in memory after all of K. Partial results have a pitch

@@ -7,10 +7,12 @@
  *     partials   r0 | c0 c1 c2 ..        outputs    c0 | r0 r1 r2 ..
  *                r1 | c0 c1 c2 ..                   c1 | r0 r1 r2 ..
  *
- * Several panels of rows are kept before they are stored, so that vectors are full. */
+ * Several panels of rows are kept before they are stored, so that vectors are full. The columns of
+ * a strided transposed convolution have a phase of the stride, and those of all phases are woven
+ * into one row of the output. */
 #include "codegen/cpu/gemm.h"
+#include "base/arith.h"
 #include "machine/tuning.h"
-#include "plan/access.h"
 
 static bool are_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -21,43 +23,67 @@ static bool are_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes) {
     return true;
 }
 
-void gemm_choose_stores(Gemm *gemm, bool is_alone) {
-    const Kernel *kernel = gemm->lower->kernel;
-    int64_t rows = dim_hi(lower_dims(gemm->lower), gemm->row.extent);
-    int64_t columns = dim_hi(lower_dims(gemm->lower), gemm->column.extent);
-    uint32_t least = gemm->lanes / 2;
-    gemm->store_rows = gemm->n_tile_rows;
-    gemm->store_run = 0;
-    if (!is_alone || gemm->lanes == 1 || gemm->is_streamed || rows < least || columns < 2 ||
-        !are_apart(kernel, gemm->column.axis, gemm->lanes))
-        return;
-    uint32_t run = kernel_store_run(gemm->lower->k->arena, kernel, gemm->row.axis);
-    if (run < least) return;
+/* Whether the stored values are no bools, which have bits in registers. */
+static bool has_bytes(const Gemm *gemm) {
+    const Store *store = &gemm->lower->kernel->row_stores.data[0];
+    return !dtype_is_bool(gemm->lower->plan->buffers.data[store->buffer].dtype);
+}
+
+/* The panels of a unit that are kept, as many as fit in a cache. */
+static uint32_t kept_panels(const Gemm *gemm) {
     int64_t panel_bytes = (int64_t)gemm->n_tile_rows * gemm->block_columns * dtype_bytes(gemm->acc);
-    uint32_t n_panels = gemm->unit_rows / gemm->n_tile_rows;
-    while (n_panels > 1 && (n_panels * panel_bytes > SCHED_CPU_TURNED_BYTES ||
-                            gemm->unit_rows % (n_panels * gemm->n_tile_rows)))
-        n_panels--;
-    gemm->store_run = run;
-    gemm->store_rows = n_panels * gemm->n_tile_rows;
+    uint32_t n = gemm->unit_rows / gemm->n_tile_rows;
+    while (n > 1 &&
+           (n * panel_bytes > SCHED_CPU_TURNED_BYTES || gemm->unit_rows % (n * gemm->n_tile_rows)))
+        n--;
+    return n;
+}
+
+/* The run of the stores' rows; 0: their lanes would be mostly empty, or are not side by side. */
+static uint32_t find_run(Gemm *gemm, uint32_t n_kept) {
+    const Kernel *kernel = gemm->lower->kernel;
+    const DimTab *dims = lower_dims(gemm->lower);
+    Arena *arena = gemm->lower->k->arena;
+    int64_t rows = min_i64(n_kept, dim_hi(dims, gemm->row.extent));
+    int64_t columns = dim_hi(dims, gemm->column.extent);
+    if (2 * rows < gemm->lanes || columns < 2 || !are_apart(kernel, gemm->column.axis, gemm->lanes))
+        return 0;
+    uint32_t run = kernel_store_run(arena, kernel, gemm->row.axis);
+    bool has_all = columns <= gemm->unit_columns && has_bytes(gemm);
+    if (!run && has_all &&
+        kernel_store_weave(arena, kernel, gemm->row.axis, gemm->column.axis, &gemm->weave))
+        run = gemm->weave.run;
+    return 2 * rows * run < gemm->lanes * (rows + run) ? 0 : run;
+}
+
+void gemm_choose_stores(Gemm *gemm, bool is_alone) {
+    gemm->store_rows = gemm->n_tile_rows;
+    if (!is_alone || gemm->lanes == 1 || gemm->is_streamed) return;
+    uint32_t n_kept = kept_panels(gemm) * gemm->n_tile_rows;
+    gemm->store_run = find_run(gemm, n_kept);
+    if (gemm->store_run)
+        gemm->store_rows = n_kept;
+    else
+        gemm->weave.n = 0;
 }
 
 /* Vectors of rows from `first` on, which is a row of the partial results at `partials`. */
 typedef struct Turn {
     Gemm *gemm;
-    Val square;
+    Val turned; /* a square, or those of all columns */
     Val first, partials;
     Val column; /* the first column of the square */
     Point point;
 } Turn;
 
-/* Transposes a square of partial results. Those that do not exist are in no lane that is stored. */
-static void turn_square(const Turn *turn, Val at_row) {
+/* Transposes the square of partial results from the column on. Those that do not exist are in no
+ * lane that is stored. */
+static void turn_square(const Turn *turn, Val at_row, Val column, Val square) {
     const Gemm *gemm = turn->gemm;
     const Codegen *k = gemm->lower->k;
     Val *vectors = arena_array(k->arena, Val, gemm->lanes);
     Val row = k_add(k, turn->partials, k_sub(k, at_row, turn->first));
-    Val offset = k_sub(k, turn->column, gemm->column_begin);
+    Val offset = k_sub(k, column, gemm->column_begin);
     for (uint32_t i = 0; i < gemm->lanes; i++) {
         Val at = k_muli(k, k_addi(k, row, i), gemm->block_columns);
         vectors[i] = gemm_load(gemm, gemm_element(gemm, gemm->partials, k_add(k, at, offset)));
@@ -65,30 +91,71 @@ static void turn_square(const Turn *turn, Val at_row) {
     k_transpose(k, vectors, gemm->lanes);
     for (uint32_t i = 0; i < gemm->lanes; i++) {
         Val to = lower_index_const(gemm->lower, (int64_t)i * gemm->lanes);
-        gemm_store(gemm, gemm_element(gemm, turn->square, to), vectors[i]);
+        gemm_store(gemm, gemm_element(gemm, square, to), vectors[i]);
     }
+}
+
+/* The point of a column, `at` after the first one that is turned, with its results. */
+static Point finished_point(const Turn *turn, Val at_row, Val mask, Val at) {
+    const Gemm *gemm = turn->gemm;
+    const Codegen *k = gemm->lower->k;
+    Point point = point_inside(&turn->point);
+    point.mask = mask;
+    point.axis[gemm->row.axis] = at_row;
+    point.axis[gemm->column.axis] = k_add(k, turn->column, at);
+    CpuArray turned = {.dtype = gemm->acc, .values = turn->turned};
+    acc_finish(&point, 0,
+               cpu_array_load(gemm->lower, &turned, k_muli(k, at, gemm->lanes), gemm->lanes));
+    return point;
 }
 
 /* Finishes and stores the columns of a square, for rows from `at_row` on. */
 static void store_square(void *user, Val at_row, Val mask) {
     const Turn *turn = user;
     const Gemm *gemm = turn->gemm;
-    Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    const Kernel *kernel = lower->kernel;
-    turn_square(turn, at_row);
+    const Codegen *k = gemm->lower->k;
+    const Kernel *kernel = gemm->lower->kernel;
+    turn_square(turn, at_row, turn->column, turn->turned);
     Val end = k_add(k, gemm->column_begin, gemm->n_columns);
-    Val n = cpu_at_most(lower, k_sub(k, end, turn->column), gemm->lanes);
+    Val n = cpu_at_most(gemm->lower, k_sub(k, end, turn->column), gemm->lanes);
     Loop loop = loop_over(k, n, 1);
-    Point point = point_inside(&turn->point);
-    point.mask = mask;
-    point.axis[gemm->row.axis] = at_row;
-    point.axis[gemm->column.axis] = k_add(k, turn->column, loop.index);
-    CpuArray square = {.dtype = gemm->acc, .values = turn->square};
-    Val at = k_muli(k, loop.index, gemm->lanes);
-    acc_finish(&point, 0, cpu_array_load(lower, &square, at, gemm->lanes));
+    Point point = finished_point(turn, at_row, mask, loop.index);
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
     loop_end(k, &loop);
+}
+
+/* The same of all columns, of which some are woven together. */
+static void store_woven(void *user, Val at_row, Val mask) {
+    const Turn *turn = user;
+    const Gemm *gemm = turn->gemm;
+    const Codegen *k = gemm->lower->k;
+    StoreWeave weave = gemm->weave;
+    Point points[STORE_WEAVE_MOST];
+    Loop squares = loop_over(k, gemm->n_columns, gemm->lanes);
+    Val to = k_muli(k, squares.index, gemm->lanes);
+    turn_square(turn, at_row, k_add(k, turn->column, squares.index),
+                gemm_element(gemm, turn->turned, to));
+    loop_end(k, &squares);
+    Loop outer = loop_over(k, gemm->n_columns, weave.n * weave.apart);
+    Loop inner = loop_over(k, lower_index_const(gemm->lower, weave.apart), 1);
+    Val first = k_add(k, outer.index, inner.index);
+    const Store *store = &gemm->lower->kernel->row_stores.data[0];
+    for (uint32_t i = 0; i < weave.n; i++) {
+        points[i] = finished_point(turn, at_row, mask, k_addi(k, first, i * weave.apart));
+        point_lanes(&points[i], store->value); /* while the point's result is its own */
+    }
+    point_store_woven(points, weave.n, store);
+    loop_end(k, &inner);
+    loop_end(k, &outer);
+}
+
+static void begin_at(Turn *turn, Val column) {
+    const Gemm *gemm = turn->gemm;
+    turn->column = column;
+    turn->point = point_inside(&gemm->point);
+    turn->point.lanes = gemm->lanes;
+    turn->point.lane_axis = gemm->row.axis;
+    turn->point.block = gemm->store_run;
 }
 
 /* Stores rows [from, to) of one run. */
@@ -96,23 +163,25 @@ static void store_rows(Turn *turn, Val from, Val to) {
     const Gemm *gemm = turn->gemm;
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
+    Val n = k_sub(k, to, from);
+    if (gemm->weave.n) {
+        begin_at(turn, gemm->column_begin);
+        cpu_each_step(lower, from, n, gemm->lanes, false, store_woven, turn);
+        return;
+    }
     Val end = k_add(k, gemm->column_begin, gemm->n_columns);
     Loop loop = loop_begin(k, gemm->column_begin, end, gemm->lanes);
-    turn->column = loop.index;
-    turn->point = point_inside(&gemm->point);
-    turn->point.lanes = gemm->lanes;
-    turn->point.lane_axis = gemm->row.axis;
-    turn->point.block = gemm->store_run;
-    cpu_each_step(lower, from, k_sub(k, to, from), gemm->lanes, false, store_square, turn);
+    begin_at(turn, loop.index);
+    cpu_each_step(lower, from, n, gemm->lanes, false, store_square, turn);
     loop_end(k, &loop);
 }
 
 void gemm_turn_stores(Gemm *gemm, Val first, Val end, Val partials) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    int64_t n_square = (int64_t)gemm->lanes * gemm->lanes;
+    int64_t n_columns = gemm->weave.n ? gemm->block_columns : gemm->lanes;
     Turn turn = {.gemm = gemm,
-                 .square = cpu_array_new(lower, gemm->acc, false, n_square).values,
+                 .turned = cpu_array_new(lower, gemm->acc, false, n_columns * gemm->lanes).values,
                  .first = first,
                  .partials = partials};
     if (gemm->store_run == INDEX_ANY_START) {

@@ -419,17 +419,37 @@ static void store_masked(Point *point, const Store *store, uint32_t arg, Val val
     masked_store(k, pointer, bytes, point->mask, value);
 }
 
+/* The pointers of lanes that are evenly apart on a CPU: constants after that of lane 0. False: the
+ * lanes are not. */
+static bool even_pointers(Point *point, const Store *store, uint32_t arg, Val *pointers) {
+    Lower *lower = point->lower;
+    const Codegen *k = lower->k;
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    int64_t stride = index_stride_const(tab, store->address, point->lane_axis);
+    if (!k->target->has->cores || point->flat || !stride) return false;
+    LLVMTypeRef type = k_memory_type(k, lower->plan->buffers.data[store->buffer].dtype, 1);
+    Val first = point_element_pointer(lower, arg, point_index_at(point, store->address, false));
+    for (uint32_t i = 0; i < point->lanes; i++)
+        pointers[i] = k_gep(k, type, first, k_int(k->i64, i * stride));
+    return true;
+}
+
 static void store_each_lane(Point *point, const Store *store, uint32_t arg, Val value,
                             uint32_t bytes) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
-    Val addresses = point_index_at(point, store->address, true);
+    Val *pointers = arena_array(k->arena, Val, point->lanes), addresses = NULL;
+    bool are_even = even_pointers(point, store, arg, pointers);
+    if (!are_even) addresses = point_index_at(point, store->address, true);
     for (uint32_t i = 0; i < point->lanes; i++) {
         Val at = k_i32(k, i);
         Val element = k_extract_at(k, value, at);
-        Val address = k_extract_at(k, addresses, at);
+        Val address = are_even ? NULL : k_extract_at(k, addresses, at);
         If exists = if_begin(k, point->mask ? k_extract_at(k, point->mask, at) : NULL);
-        store_one(lower, arg, element, address, bytes);
+        if (are_even)
+            k_store_aligned(k, element, pointers[i], bytes);
+        else
+            store_one(lower, arg, element, address, bytes);
         if_end(k, &exists);
     }
 }

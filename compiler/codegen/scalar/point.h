@@ -192,5 +192,8 @@ void point_take_passed(Point *point, Point *maker);
  * computes its other values inside the guard. */
 void point_prepare_stores(Point *point, const Store *stores, uint32_t n);
 void point_store_all(Point *point, const Store *stores, uint32_t n);
+/* Stores the lanes of `n` points, at most STORE_WEAVE_MOST, between each other, on a CPU: lane j of
+ * point i is n * j + i elements after lane 0 of the first. */
+void point_store_woven(Point *points, uint32_t n, const Store *store);
 
 #endif
