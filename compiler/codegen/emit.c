@@ -22,8 +22,9 @@
 enum {
     /* Of an object: a unit takes no further function once it has so many instructions. */
     UNIT_INSTRUCTIONS = 800,
-    /* Of all functions together: some 45 MB of PTX. */
-    MOST_INSTRUCTIONS = 1 << 20
+    /* Of all functions of a source of up to 64 KiB: some 44 MB of PTX. */
+    MOST_INSTRUCTIONS = 1 << 20,
+    INSTRUCTIONS_OF_BYTE = 16
 };
 
 /* Loops carry one index and constant offsets, so LLVM's loop strength reduction has nothing to
@@ -222,10 +223,17 @@ static bool is_unit_full(const Emission *e) {
     return e->kind == CODE_OBJECT && e->n_instructions >= UNIT_INSTRUCTIONS;
 }
 
+/* A long source may make long code. */
+static uint64_t most_instructions(const Source *source) {
+    uint64_t most = source ? (uint64_t)INSTRUCTIONS_OF_BYTE * source->n_bytes : 0;
+    return most > MOST_INSTRUCTIONS ? most : MOST_INSTRUCTIONS;
+}
+
 static bool refuse(const Emission *e, const Plan *plan) {
-    return diag_report(e->diags, DIAG_LIMIT, plan->graph->source, plan->graph->span,
-                       "the artifact's code would have more than %d instructions",
-                       MOST_INSTRUCTIONS);
+    const Source *source = plan->graph->source;
+    return diag_report(e->diags, DIAG_LIMIT, source, plan->graph->span,
+                       "the artifact's code would have more than %llu instructions",
+                       (unsigned long long)most_instructions(source));
 }
 
 static bool lower_functions(Emission *e, const Plan *plan) {
@@ -235,7 +243,7 @@ static bool lower_functions(Emission *e, const Plan *plan) {
         uint32_t n = k_count_instructions(lower_function(&e->open->k, plan, i));
         e->n_instructions += n;
         e->n_lowered += n;
-        if (e->n_lowered > MOST_INSTRUCTIONS) return refuse(e, plan);
+        if (e->n_lowered > most_instructions(plan->graph->source)) return refuse(e, plan);
     }
     return true;
 }

@@ -509,6 +509,15 @@ static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **d
            (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &unfused));
 }
 
+/* Graphs have equal shares of the program's work. What one leaves, the next ones may take. */
+static uint64_t most_work(const Planning *p, const PlanUnit *unit) {
+    const Source *source = unit->graph->source;
+    uint64_t most = SEARCH_MOST_WORK, n_units = p->n_units;
+    if (source && (uint64_t)source->n_bytes * SEARCH_WORK_OF_BYTE > most)
+        most = (uint64_t)source->n_bytes * SEARCH_WORK_OF_BYTE;
+    return p->work ? most * (uint64_t)(unit - p->units + 1) / n_units : 0;
+}
+
 bool decide_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->graph;
     Planning planning = *p;
@@ -522,7 +531,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
                       .graph = unit->graph,
                       .target = p->target,
                       .points = cost_points(p->arena, graph->dims, p->target->has),
-                      .most_work = p->work ? *p->work + SEARCH_MOST_WORK / p->n_units : 0,
+                      .most_work = most_work(p, unit),
                       .op_cost = op_costs(p->arena),
                       .users = gemm_slice_users(p->arena, graph)};
     model.leads = gemm_slice_leads(p->arena, graph, model.users);
