@@ -31,6 +31,9 @@ static const Convolution convolutions[] = {
     {"1, 8, 9, 5", "4, 8, 3, 3", "1, 4, 9, 5", "2d(x, w, padding=1)", false}, /* short rows */
     /* channels last: turned, or with few channels as the rows are */
     {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", true},
+    /* an image whose vector would end behind its strip */
+    {"2, 2, 5, 6", "40, 2, 1, 2", "2, 40, 5, 11",
+     "2d(pad(x, low=[0, 0, 0, 17], high=[0, 0, 0, 0]), w, stride=[1, 2])", true},
     {"1, 12, 40, 21", "4, 5, 21, 2", "1, 6, 20, 2", "2d_nhwc(tanh(x), w, stride=2, padding=[1, 2])",
      true},
     {"2, 11, 33, 35", "2, 3, 35, 1", "2, 10, 29, 1", "2d_nhwc(x, w, dilation=[1, 2])", true},

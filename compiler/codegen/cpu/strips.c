@@ -1,13 +1,17 @@
 /* See strips.h. */
 #include "codegen/cpu/strips.h"
 #include "base/arith.h"
+#include "codegen/scalar/masked.h"
 #include "machine/machine.h"
+
+static Val place_at(const Strip *strip, Val at) {
+    const Codegen *k = strip->row->lower->k;
+    return k_gep(k, k_value_type(k, strip->row->acc, 1), strip->memory, at);
+}
 
 static void store_at(const Strip *strip, Val at, Val value) {
     const StripRow *row = strip->row;
-    const Codegen *k = row->lower->k;
-    Val to = k_gep(k, k_value_type(k, row->acc, 1), strip->memory, at);
-    k_store_aligned(k, value, to, dtype_bytes(row->acc));
+    k_store_aligned(row->lower->k, value, place_at(strip, at), dtype_bytes(row->acc));
 }
 
 /* Whether both are known, and so few vectors apart that they need no loop. */
@@ -57,13 +61,18 @@ static void prefetch(const Strip *strip, Val at) {
         cpu_prefetch(k, k_gep(k, one, first, k_int(k->i64, i)), 1);
 }
 
+/* Packs a vector of the image, or its lanes below the mask: the others may be behind the strip. */
 static void pack_vector(const Strip *strip, Val at, Val mask) {
     const StripRow *row = strip->row;
     if (strip->ahead) prefetch(strip, at);
     Point point = point_inside(&strip->point);
     point.mask = mask;
     point.axis[row->axis] = k_add(row->lower->k, row->begin, at);
-    store_at(strip, at, cpu_value(&point, row->value, row->acc));
+    Val value = cpu_value(&point, row->value, row->acc);
+    if (mask)
+        masked_store(row->lower->k, place_at(strip, at), dtype_bytes(row->acc), mask, value);
+    else
+        store_at(strip, at, value);
 }
 
 static void pack_inside(const Strip *strip) {
