@@ -206,5 +206,6 @@ const char *make_map_tile(Maker *m);
 /* Of windows over images, in shapes_sources_im2col.c. */
 const char *make_im2col(Maker *m);
 const char *make_taps(Maker *m);
+const char *make_strips(Maker *m);
 
 #endif

@@ -126,6 +126,50 @@ const char *make_im2col(Maker *m) {
     return source(m);
 }
 
+/* An axis of an image whose padding may be wider than the windows. */
+static Side wide_side(Maker *m, int most_taps, int most) {
+    Side s = {.n_taps = 1 + below(m, most_taps), .apart = 1 + below(m, 2), .step = 1 + below(m, 3)};
+    int reach = (s.n_taps - 1) * s.apart, widest = rng_chance(&m->rng, 30) ? 40 : reach;
+    s.size = 1 + below(m, most);
+    s.low = below(m, widest + 1);
+    s.high = below(m, (rng_chance(&m->rng, 50) ? widest : reach) + 1);
+    if (s.size + s.low + s.high <= 2 * reach) s.size = 2 * reach + 1;
+    s.n = (s.size + s.low + s.high - reach - 1) / s.step + 1;
+    return s;
+}
+
+/* Convolutions of images, channels first or last. */
+const char *make_strips(Maker *m) {
+    const Side rows = wide_side(m, 3, 4), columns = wide_side(m, 6, 30);
+    bool is_last = rng_chance(&m->rng, 10);
+    const char *channels = number(m, 1, 9), *n = number(m, 1, is_last ? 3 : 24);
+    const char *pixels[] = {str_format(m->arena, "%d", rows.size),
+                            str_format(m->arena, "%d", columns.size)};
+    const char *taps[] = {str_format(m->arena, "%d", rows.n_taps),
+                          str_format(m->arena, "%d", columns.n_taps)};
+    const char *out[] = {str_format(m->arena, "%d", rows.n), str_format(m->arena, "%d", columns.n)};
+    const char *value = rng_chance(&m->rng, 30) ? "1" : "0";
+    dim(m, "B", 1, 3, 1);
+    Value image = input(m, m->dtype,
+                        is_last ? AXES("B", pixels[0], pixels[1], channels)
+                                : AXES("B", channels, pixels[0], pixels[1]));
+    Value w =
+        input(m, m->dtype,
+              is_last ? AXES(taps[0], taps[1], channels, n) : AXES(n, channels, taps[0], taps[1]));
+    Axes axes = is_last ? AXES("B", out[0], out[1], n) : AXES("B", n, out[0], out[1]);
+    const char *first = is_last ? "0" : "0, 0", *last = is_last ? ", 0" : "";
+    text_puts(&m->body, "  fuse must {\n");
+    Value y = bind(m, m->dtype, axes,
+                   "%s(pad(%s, low=[%s, %d, %d%s], high=[%s, %d, %d%s], value=%s), %s, "
+                   "stride=[%d, %d], dilation=[%d, %d])",
+                   is_last ? "conv2d_nhwc" : "conv2d", image.name, first, rows.low, columns.low,
+                   last, first, rows.high, columns.high, last, value, w.name, rows.step,
+                   columns.step, rows.apart, columns.apart);
+    text_puts(&m->body, "  }\n");
+    finish(m, chain(m, y, rng_below(&m->rng, 3)));
+    return source(m);
+}
+
 /* Convolutions of each channel by itself, channels first or last. */
 const char *make_taps(Maker *m) {
     bool is_last = rng_chance(&m->rng, 50);

@@ -147,6 +147,11 @@ static bool is_taps(const Used *u) {
     return u->variant->sched.template == TEMPLATE_CPU_TAPS;
 }
 
+static bool is_strips(const Used *u) {
+    return u->variant->sched.template == TEMPLATE_CPU_GEMM &&
+           sched_cpu_gemm_params(&u->variant->sched).has_strips;
+}
+
 static bool is_panels(const Used *u) {
     return u->kernel->form == FORM_GEMM && u->kernel->panel_columns > 0;
 }
