@@ -104,6 +104,7 @@ bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
     PlanUnit unfused = {.graph = driver->planned->graphs.data[graph]};
     Planning planning = driver->planning;
     planning.mode = MODE_UNFUSED;
+    planning.is_trial = true;
     planning.units = &unfused;
     planning.n_units = 1;
     planning.after = NULL;

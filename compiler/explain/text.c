@@ -1,14 +1,38 @@
 /* The ledger as text. See explain.h. */
 #include "explain/explain.h"
 
+#include <string.h>
+
+/* A time as it was printed before. */
+typedef struct PrintedTime {
+    double us;
+    char text[32];
+} PrintedTime;
+
+enum { N_PRINTED = 64 };
+
 typedef struct Printer {
     const Ledger *ledger;
     Text *out;
+    PrintedTime *printed; /* N_PRINTED, by the time's bits; NULL: none are kept */
 } Printer;
 
 static void print_us(const Printer *p, const char *before, double us) {
     text_puts(p->out, before);
+    uint64_t bits;
+    memcpy(&bits, &us, sizeof bits);
+    PrintedTime *known =
+        p->printed ? &p->printed[(bits ^ bits >> 23 ^ bits >> 46) % N_PRINTED] : NULL;
+    size_t from = p->out->n_bytes;
+    if (known && known->us == us && *known->text) {
+        text_puts(p->out, known->text);
+        return;
+    }
     advice_put_us(p->out, us);
+    size_t n = p->out->n_bytes - from;
+    if (!known || n >= sizeof known->text) return;
+    known->us = us;
+    memcpy(known->text, p->out->data + from, n + 1);
 }
 
 /* Prints `h (line 7:3)`, or the op if the value has no name. */
@@ -216,7 +240,8 @@ static void print_totals(const Printer *p) {
 }
 
 void explain_print(const Ledger *ledger, Text *out) {
-    const Printer p = {.ledger = ledger, .out = out};
+    PrintedTime printed[N_PRINTED] = {{0}};
+    const Printer p = {.ledger = ledger, .out = out, .printed = printed};
     text_printf(out, "graph %s\nedges:\n", ledger->graph);
     for (uint32_t i = 0; i < ledger->edges.n; i++) print_edge(&p, &ledger->edges.data[i]);
     if (ledger->n_init) print_kernels(&p, "init steps", 0, ledger->n_init);

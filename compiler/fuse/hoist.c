@@ -182,7 +182,7 @@ void hoist_plan(Arena *arena, Plan *plan) {
 
 bool hoist_pass(const Planning *p, PlanUnit *unit) {
     hoist_plan(p->arena, unit->plan);
-    const char *fault = plan_verify(unit->plan, p->scratch);
+    const char *fault = p->is_trial ? NULL : plan_verify(unit->plan, p->scratch);
     if (fault) ice(p->arena, "fused plan of %s: %s", unit->plan->graph->name, fault);
     return true;
 }

@@ -136,6 +136,7 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
     return (Planning){.plan_passes = like->plan_passes,
                       .target = like->target,
                       .mode = mode,
+                      .is_trial = true,
                       .arena = arena,
                       .scratch = scratch,
                       .group_trials = like->group_trials,

@@ -96,6 +96,7 @@ struct Planning {
     const Target *target;
     PlanMode mode;
     bool has_traces;         /* kernels have traces, for probes; not in trials */
+    bool is_trial;           /* the plans are only priced, so nothing verifies them */
     Arena *arena;            /* for the results of passes */
     Arena *scratch;          /* another arena, for temporary data; may be NULL */
     Arena *trial;            /* another arena, for plans that are only priced; NULL: in trials */

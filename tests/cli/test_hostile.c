@@ -3,11 +3,9 @@
  * CPU seconds of the child, the least of three where the first are too many. PTX may take one and a
  * half times the documented time, because a loaded machine counts more; objects take at most half
  * of theirs on a quiet one. */
-#include "lib/command.h"
+#include "cli/hostile.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,31 +13,7 @@
 
 TestSuite(hostile, .init = command_set_up, .fini = command_tear_down, .timeout = 300);
 
-enum {
-    SOURCE_BYTES = 1 << 16,
-    MOST_SECONDS = 3,
-    N_TRIES = 3,
-    N_RATIO_TRIES = 10,
-    MOST_OBJECT_SECONDS = 20,
-    MOST_KIB = 512 << 10,
-    LONG_BYTES = 1 << 20
-};
-
-typedef struct Source {
-    char text[LONG_BYTES];
-    size_t n_bytes;
-} Source;
-static Source source;
-
-static void add(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n =
-        vsnprintf(source.text + source.n_bytes, sizeof source.text - source.n_bytes, format, args);
-    va_end(args);
-    cr_assert(n >= 0 && source.n_bytes + (size_t)n < sizeof source.text);
-    source.n_bytes += (size_t)n;
-}
+enum { MOST_SECONDS = 3, N_TRIES = 3, MOST_OBJECT_SECONDS = 20, MOST_KIB = 512 << 10 };
 
 /* Runs the program, again if it takes more than `most` seconds: the least count. Returns the exit
  * code. */
@@ -65,55 +39,6 @@ static int compile(const char *name, const char *options) {
     cr_expect(run.seconds <= MOST_SECONDS, "%s%s: %.1f seconds", name, options, run.seconds);
     cr_expect(run.memory_kib <= MOST_KIB, "%s%s: %ld KiB", name, options, run.memory_kib);
     return status;
-}
-
-/* A kind of source: see hostile.def. */
-typedef struct Kind {
-    const char *name, *fused, *unfused;
-    int n_statements;
-    const char *head, *item, *middle, *statement, *end;
-} Kind;
-
-static const Kind kinds[] = {
-#define KIND(...) {__VA_ARGS__},
-#include "cli/hostile.def"
-};
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
-
-static const Kind *kind_of(const char *name) {
-    const Kind *kind = kinds;
-    while (kind < kinds + N_KINDS && strcmp(kind->name, name) != 0) kind++;
-    cr_assert(kind < kinds + N_KINDS, "%s", name);
-    return kind;
-}
-
-static size_t n_bytes_of(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    return (size_t)n;
-}
-
-/* As many statements as fit. */
-static int count_statements(const Kind *kind) {
-    size_t n_bytes = strlen(kind->head) + strlen(kind->middle) + strlen(kind->end) + 8;
-    for (int n = 0;; n++) {
-        n_bytes += n_bytes_of(kind->item, n + 1, n, (n + 1) / 2);
-        n_bytes += n_bytes_of(kind->statement, n + 1, n, (n + 1) / 2);
-        if (n_bytes > SOURCE_BYTES) return n;
-    }
-}
-
-static void write_kind(const Kind *kind, int n) {
-    source.n_bytes = 0;
-    if (!n) n = kind->n_statements;
-    if (!n) n = count_statements(kind);
-    add("%s", kind->head);
-    for (int i = 1; i <= n; i++) add(kind->item, i, i - 1, i / 2);
-    add("%s", kind->middle);
-    for (int i = 1; i <= n; i++) add(kind->statement, i, i - 1, i / 2);
-    add(kind->end, n);
 }
 
 /* Prints the entry of the table, if there is one. */
@@ -229,34 +154,5 @@ Test(hostile, explain_leaves_out_advice_only) {
         cr_expect_eq(n_fused + n_stored, 7 * n - 2);
         cr_expect_eq(count(text, ": fused  [") + count(text, ": stored  ["), 7 * n + 1);
         cr_expect_eq(strstr(text, "advice not tried") != NULL, n == 80);
-    }
-}
-
-/* Compiles the source, and returns the least seconds of this and earlier times. */
-static double least_seconds(const char *line, double earlier) {
-    cr_assert_eq(fusec(line, NULL), 0, "%s", run.err);
-    return run.seconds < earlier ? run.seconds : earlier;
-}
-
-/* The ledger takes three times the compilation, or a few tenths of a second. What takes longer is
- * measured again, because a loaded machine counts more, and the least times count. */
-static bool is_little_longer(double explained, double seconds) {
-    return explained <= 3 * seconds || explained <= 0.2;
-}
-
-Test(hostile, explain_takes_little_longer_than_the_compilation) {
-    static const char *const names[] = {"softmaxes",      "convolutions", "several kinds",
-                                        "dynamic slices", "expansions",   "sums of asin",
-                                        "sums of cbrt",   "inputs",       "positions"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        write_kind(kind_of(names[i]), i < 5 ? 1000 : 0);
-        cr_assert_eq(compile(names[i], ""), 0, "%s", run.err);
-        double seconds = run.seconds, explained = INFINITY;
-        for (int k = 0; k < N_RATIO_TRIES && !is_little_longer(explained, seconds); k++) {
-            if (k) seconds = least_seconds("@hostile.g -o @a.ptx", seconds);
-            explained = least_seconds("@hostile.g -o @a.ptx --explain", explained);
-        }
-        cr_expect(is_little_longer(explained, seconds), "%s: %.2f and %.2f seconds", names[i],
-                  seconds, explained);
     }
 }
