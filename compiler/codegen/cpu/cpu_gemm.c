@@ -261,8 +261,8 @@ static void turn_panels(Gemm *gemm, Val kept) {
     Val is_full = k_eqi(k, kept, gemm->store_rows - gemm->n_tile_rows);
     If full = if_begin(k, k_or(k, is_full, is_end));
     Val end = k_select(k, is_end, gemm->row_end, next);
-    gemm_turn_stores(gemm, k_sub(k, gemm->panel_begin, kept), end,
-                     k_sub(k, gemm->partials_row, kept));
+    Val partials = k_sub(k, gemm->partials_row, kept);
+    gemm_turn_stores(gemm, k_sub(k, gemm->panel_begin, kept), end, partials);
     if_end(k, &full);
 }
 

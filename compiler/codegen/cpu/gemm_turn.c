@@ -133,8 +133,8 @@ static void store_woven(void *user, Val at_row, Val mask) {
     Point points[STORE_WEAVE_MOST];
     Loop squares = loop_over(k, gemm->n_columns, gemm->lanes);
     Val to = k_muli(k, squares.index, gemm->lanes);
-    turn_square(turn, at_row, k_add(k, turn->column, squares.index),
-                gemm_element(gemm, turn->turned, to));
+    Val square = gemm_element(gemm, turn->turned, to);
+    turn_square(turn, at_row, k_add(k, turn->column, squares.index), square);
     loop_end(k, &squares);
     Loop outer = loop_over(k, gemm->n_columns, weave.n * weave.apart);
     Loop inner = loop_over(k, lower_index_const(gemm->lower, weave.apart), 1);

@@ -59,7 +59,8 @@ static void pack_channels(const Channels *channels) {
     Loop loop = loop_over(k, k_select(k, is_long, n, zero), row->lanes);
     pack_square(channels, k_add(k, strip->from, k_smin(k, loop.index, last)), NULL);
     loop_end(k, &loop);
-    If is_short = if_begin(k, k_and(k, k_xori(k, is_long, 1), k_sgt(k, n, zero)));
+    Val has_any = k_sgt(k, n, zero);
+    If is_short = if_begin(k, k_and(k, k_xori(k, is_long, 1), has_any));
     pack_square(channels, strip->from, cpu_lanes_below(lower, n, row->lanes));
     if_end(k, &is_short);
 }
