@@ -393,7 +393,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers circles constants enums node-flags format-check docs-check prose wc-check abi same-check same-as-quick ## Check includes, constants, enumerators, flags of nodes, format, generated docs, lengths, interfaces, that clang and the revision of same-as write the same
+ci-checks: layers circles constants enums node-flags emission format-check docs-check prose wc-check abi same-check same-as-quick ## Check includes, constants, enumerators, flags of nodes, order of emission, format, generated docs, lengths, interfaces, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec $(B)/libfusec.so
@@ -424,8 +424,10 @@ enums: ## Check that files ask for traits, and compare no enumerator of another 
 	@sh tools/enums.sh
 node-flags: ## Check that flags of a graph's nodes stand in NodeFlags
 	@sh tools/node_flags.sh
+emission: ## Check that no call has two arguments that emit instructions
+	@sh tools/emission.sh
 
-.PHONY: circles
+.PHONY: circles emission
 circles: build/fusec build/libfusert.so ## Check that no folders call each other, and few files in a circle
 	@sh tools/circles.sh $(O)
 

@@ -107,7 +107,8 @@ static void walk_in_chains(const Taps *taps, const Point *place) {
     Val before = k_sub(k, from, taps->begin), after = k_sub(k, taps->end, to);
     Loop rest = loop_begin(k, lower_index_const(lower, 0), k_add(k, before, after), 1);
     Val behind = k_add(k, to, k_sub(k, rest.index, before));
-    Val at = k_select(k, k_slt(k, rest.index, before), k_add(k, taps->begin, rest.index), behind);
+    Val in_front = k_add(k, taps->begin, rest.index);
+    Val at = k_select(k, k_slt(k, rest.index, before), in_front, behind);
     walk_step(taps, place, at_place, at, 1);
     loop_end(k, &rest);
 }
