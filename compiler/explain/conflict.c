@@ -216,12 +216,8 @@ static void search_block(Finder *f) {
 
 VecConflict conflict_find(Arena *arena, const Plan *plan, AdvicePlanner *planner) {
     Finder f = {.arena = arena, .plan = plan, .planner = planner};
-    uint32_t n_blocks = plan->graph->fixed_kernels.n;
-    bool *is_broken = arena_array(arena, bool, n_blocks + (size_t)1);
-    for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (must_breaks(plan, &plan->edges.data[i]))
-            is_broken[must_block(plan->graph, plan->edges.data[i].consumer)] = true;
-    for (f.block = 1; f.block <= n_blocks; f.block++)
+    const bool *is_broken = must_broken_blocks(arena, plan);
+    for (f.block = 1; f.block <= plan->graph->fixed_kernels.n; f.block++)
         if (is_broken[f.block]) search_block(&f);
     return f.found;
 }

@@ -84,3 +84,11 @@ uint32_t must_n_broken(const Plan *plan) {
     for (uint32_t i = 0; i < plan->edges.n; i++) n += must_breaks(plan, &plan->edges.data[i]);
     return n;
 }
+
+bool *must_broken_blocks(Arena *arena, const Plan *plan) {
+    bool *is_broken = arena_array(arena, bool, plan->graph->fixed_kernels.n + (size_t)1);
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (must_breaks(plan, &plan->edges.data[i]))
+            is_broken[must_block(plan->graph, plan->edges.data[i].producer)] = true;
+    return is_broken;
+}

@@ -34,13 +34,15 @@
  *   must_shares,
  *   must_leaves,
  *   must_breaks,
- *   must_n_broken
+ *   must_n_broken,
+ *   must_broken_blocks
  *   must_block,         explain/must_check.c                  the error
  *   must_breaks
  *   must_block,         explain/conflict.c                    which edge of the block is to blame
  *   must_forbids,
  *   must_breaks,
- *   must_n_broken
+ *   must_n_broken,
+ *   must_broken_blocks
  *   must_block          explain/advice_block.c                advice keeps whole blocks
  *   must_breaks,        explain/advice.c                      which change helps
  *   must_n_broken
@@ -83,5 +85,7 @@ bool must_forbids(const Edge *edge);
 bool must_breaks(const Plan *plan, const Edge *edge);
 /* The number of edges inside blocks that the plan stores. Joining launches may reduce it later. */
 uint32_t must_n_broken(const Plan *plan);
+/* Per block, from 1 on: whether such an edge lies inside it. */
+bool *must_broken_blocks(Arena *arena, const Plan *plan);
 
 #endif

@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-/* Per block, plus 1: whether the plan does not keep it. */
-static bool *broken_blocks(const Searcher *c, const Plan *plan) {
-    bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
-    for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (must_breaks(plan, &plan->edges.data[i]))
-            is_broken[must_block(c->graph, plan->edges.data[i].producer)] = true;
-    return is_broken;
-}
-
 /* Decides that the results of these blocks are stored. */
 static void store_results_of(Searcher *c, const bool *is_broken) {
     c->decisions = decisions_copy(c->arena, c->decisions);
@@ -49,7 +40,7 @@ static Plan *store_results(Searcher *c, Plan *plan) {
     Plan *whole = n_broken && is_large ? store_all(c, plan) : plan;
     if (n_broken == 0 || whole != plan) return whole;
     Decisions *before = c->decisions;
-    store_results_of(c, broken_blocks(c, plan));
+    store_results_of(c, must_broken_blocks(c->arena, plan));
     Plan *kept = search_make_plan(c);
     if (kept && must_n_broken(kept) < n_broken) return kept;
     c->decisions = before;
@@ -165,13 +156,13 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     uint32_t n = c->graph->nodes.n;
     Decisions *before = c->decisions;
     c->decisions = decisions_copy(c->arena, before);
-    if (loosens) loosen(c, broken_blocks(c, plan));
+    if (loosens) loosen(c, must_broken_blocks(c->arena, plan));
     Plan *other = loosens ? linked_plan(c) : plan;
     for (int round = 0; holds && other && must_n_broken(other) && round < SEARCH_MUST_ROUNDS;
          round++)
         other = hold_more(c, other) ? linked_plan(c) : NULL;
     bool any = false;
-    const bool *is_broken = other ? broken_blocks(c, other) : NULL;
+    const bool *is_broken = other ? must_broken_blocks(c->arena, other) : NULL;
     for (NodeId id = 0; other && id < n; id++) {
         NodeBits *now = &c->decisions->directives.bits[id], old = before->directives.bits[id];
         if (is_broken[must_block(c->graph, id)]) *now = old;
@@ -206,7 +197,7 @@ Plan *search_store_broken_blocks(Searcher *c, Plan *plan) {
     uint32_t n_broken = must_n_broken(linked ? linked : plan);
     for (int round = 0; linked && n_broken && may_link(c) && round < SEARCH_MUST_ROUNDS; round++) {
         Decisions *before = c->decisions;
-        store_results_of(c, broken_blocks(c, linked));
+        store_results_of(c, must_broken_blocks(c->arena, linked));
         Plan *kept = search_make_plan(c), *next = kept ? linked_plan(c) : NULL;
         if (!next || must_n_broken(next) >= n_broken) {
             c->decisions = before;

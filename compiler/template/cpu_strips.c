@@ -144,29 +144,10 @@ static bool takes_all(Finder *f, const bool *needed) {
     return takes && f->stride > 0 && f->strips->stride > 0;
 }
 
-/* The digit of k by which a load moves least, if there are few taps. */
-static Digit nearest_digit(const Finder *f, const bool *needed) {
-    const DimTab *dims = indextab_dims(f->tab);
-    Digit nearest = {1, 1}, digit;
-    int64_t least = INT64_MAX, step;
-    for (ScalarId id = 1; id <= scalar_count(f->scalars); id++) {
-        const Scalar *s = scalar_get(f->scalars, id);
-        if (!needed[id] || s->kind != SCALAR_LOAD || !(index_axes(f->tab, s->index) >> f->axis & 1))
-            continue;
-        IndexExpr expr = index_expr(f->tab, s->index);
-        for (uint32_t i = 0; i < expr.n_terms; i++)
-            if (dim_is_const(dims, expr.terms[i].coefficient, &step) && step > 0 && step < least &&
-                atom_digit(f, expr.terms[i].atom, &digit))
-                least = step, nearest = digit;
-    }
-    bool is_tap =
-        nearest.n <= CPU_STRIPS_MOST_TAPS && f->strips->depth % (nearest.n * nearest.run) == 0;
-    return is_tap ? nearest : (Digit){1, 1};
-}
-
-/* The digit of the taps if the lowest digit is that of elements side by side, as the channels of a
- * pixel: the one by which a load moves least of those above. */
-static Digit digit_of_runs(const Finder *f, const bool *needed) {
+/* The digit of the taps: the one by which a load moves least, if there are few of them.
+ * `has_runs`: the lowest digit is that of elements side by side, as the channels of a pixel are,
+ * and the taps are the digit above it. */
+static Digit digit_of_taps(const Finder *f, const bool *needed, bool has_runs) {
     const DimTab *dims = indextab_dims(f->tab);
     Digit runs = {1, 1}, nearest = {1, 1}, digit;
     int64_t least = INT64_MAX, step;
@@ -179,13 +160,14 @@ static Digit digit_of_runs(const Finder *f, const bool *needed) {
             if (!dim_is_const(dims, expr.terms[i].coefficient, &step) || step < 1 ||
                 !atom_digit(f, expr.terms[i].atom, &digit))
                 continue;
-            if (step == 1 && digit.run == 1)
+            if (has_runs && step == 1 && digit.run == 1)
                 runs = digit;
             else if (step < least)
                 least = step, nearest = digit;
         }
     }
-    bool is_tap = nearest.n > 1 && nearest.run == runs.n && nearest.n <= CPU_STRIPS_MOST_TAPS &&
+    bool is_above = !has_runs || (nearest.n > 1 && nearest.run == runs.n);
+    bool is_tap = is_above && nearest.n <= CPU_STRIPS_MOST_TAPS &&
                   f->strips->depth % (nearest.n * nearest.run) == 0;
     return is_tap ? nearest : (Digit){1, 1};
 }
@@ -317,7 +299,7 @@ bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32
     if (!finder_new(kernel, value, axis, strips, &f)) return false;
     const bool *needed = kernel_needed_scalars(arena, kernel, &value, 1);
     find_outside(&f, value);
-    Digit nearest = nearest_digit(&f, needed);
+    Digit nearest = digit_of_taps(&f, needed, false);
     return take_taps(&f, needed, nearest, INT64_MAX) && find_ranges(&f);
 }
 
@@ -361,7 +343,7 @@ bool cpu_strips_of_runs(Arena *arena, const Kernel *kernel, CpuStrips *strips) {
     const bool *needed = kernel_needed_scalars(arena, kernel, &reduce->lhs, 1);
     find_outside(&f, reduce->lhs);
     f.is_far = true;
-    Digit tap = digit_of_runs(&f, needed);
+    Digit tap = digit_of_taps(&f, needed, true);
     if (tap.n == 1 || !take_taps(&f, needed, tap, windows) ||
         !runs_are_whole(&f, needed, (uint32_t)tap.run))
         return false;
@@ -379,7 +361,7 @@ bool cpu_strips_find(Arena *arena, const Kernel *kernel, CpuStrips *strips) {
         return false;
     const bool *needed = kernel_needed_scalars(arena, kernel, &reduce->lhs, 1);
     find_outside(&f, reduce->lhs);
-    Digit nearest = nearest_digit(&f, needed);
+    Digit nearest = digit_of_taps(&f, needed, false);
     bool takes = take_taps(&f, needed, nearest, windows);
     if (!takes && nearest.n > 1) takes = take_taps(&f, needed, (Digit){1, 1}, windows);
     bool gains = strips->n_taps > 1 || strips->stride > 1;

@@ -76,8 +76,8 @@ typedef struct Turn {
     Point point;
 } Turn;
 
-/* Transposes the square of partial results from the column on. Those that do not exist are in no
- * lane that is stored. */
+/* Transposes the square of partial results that begins at the row and the column. Partial results
+ * of rows and columns that do not exist come into lanes that nobody stores. */
 static void turn_square(const Turn *turn, Val at_row, Val column, Val square) {
     const Gemm *gemm = turn->gemm;
     const Codegen *k = gemm->lower->k;

@@ -61,8 +61,9 @@ static void prefetch(const Strip *strip, Val at) {
         cpu_prefetch(k, k_gep(k, one, first, k_int(k->i64, i)), 1);
 }
 
-/* Packs a vector of the image, or its lanes below the mask: the others may be behind the strip. */
-static void pack_vector(const Strip *strip, Val at, Val mask) {
+/* Lanes that are not below the mask may be behind the strip. */
+static void pack_vector(const void *user, Val at, Val mask) {
+    const Strip *strip = user;
     const StripRow *row = strip->row;
     if (strip->ahead) prefetch(strip, at);
     Point point = point_inside(&strip->point);
@@ -75,11 +76,25 @@ static void pack_vector(const Strip *strip, Val at, Val mask) {
         store_at(strip, at, value);
 }
 
+void strip_each_vector(const Strip *strip, StripPack *pack, const void *user) {
+    Lower *lower = strip->row->lower;
+    const Codegen *k = lower->k;
+    uint32_t lanes = strip->row->lanes;
+    Val n = k_sub(k, strip->to, strip->from), zero = lower_index_const(lower, 0);
+    Val is_long = k_sge(k, n, lower_index_const(lower, lanes));
+    Val last = k_subi(k, n, lanes);
+    Loop loop = loop_over(k, k_select(k, is_long, n, zero), lanes);
+    pack(user, k_add(k, strip->from, k_smin(k, loop.index, last)), NULL);
+    loop_end(k, &loop);
+    Val has_any = k_sgt(k, n, zero);
+    If is_short = if_begin(k, k_and(k, k_xori(k, is_long, 1), has_any));
+    pack(user, strip->from, cpu_lanes_below(lower, n, lanes));
+    if_end(k, &is_short);
+}
+
 static void pack_inside(const Strip *strip) {
     const StripRow *row = strip->row;
-    Lower *lower = row->lower;
-    const Codegen *k = lower->k;
-    Val n = k_sub(k, strip->to, strip->from), zero = lower_index_const(lower, 0);
+    const Codegen *k = row->lower->k;
     int64_t number, last_at;
     if (are_few(row, strip->from, strip->to, &number) && number >= row->lanes) {
         for (int64_t at = 0; at < number; at += row->lanes) {
@@ -88,15 +103,7 @@ static void pack_inside(const Strip *strip) {
         }
         return;
     }
-    Val is_long = k_sge(k, n, lower_index_const(lower, row->lanes));
-    Val last = k_subi(k, n, row->lanes);
-    Loop loop = loop_over(k, k_select(k, is_long, n, zero), row->lanes);
-    pack_vector(strip, k_add(k, strip->from, k_smin(k, loop.index, last)), NULL);
-    loop_end(k, &loop);
-    Val has_any = k_sgt(k, n, zero);
-    If is_short = if_begin(k, k_and(k, k_xori(k, is_long, 1), has_any));
-    pack_vector(strip, strip->from, cpu_lanes_below(lower, n, row->lanes));
-    if_end(k, &is_short);
+    strip_each_vector(strip, pack_vector, strip);
 }
 
 /* Of two constants these are constants. */

@@ -43,5 +43,10 @@ typedef struct Strip {
 void strip_find_inside(Strip *strip);
 /* Fills what is not in the image. */
 void strip_fill_around(Strip *strip);
+/* Packs a vector of neighbours from `at` on. `mask`, or NULL: those of them that exist. */
+typedef void StripPack(const void *user, Val at, Val mask);
+/* Packs all of the strip that is in the image, the last vector from an earlier neighbour on. Only a
+ * strip that is shorter than a vector has a mask. */
+void strip_each_vector(const Strip *strip, StripPack *pack, const void *user);
 
 #endif

@@ -25,8 +25,8 @@ static Val load_neighbour(const Channels *channels, Val at) {
     return cpu_value(&point, row->value, row->acc);
 }
 
-/* Packs neighbours from `at` on. `mask`, or NULL: those of them that exist. */
-static void pack_square(const Channels *channels, Val at, Val mask) {
+static void pack_square(const void *user, Val at, Val mask) {
+    const Channels *channels = user;
     const StripRow *row = channels->row;
     const Codegen *k = row->lower->k;
     Val *vectors = arena_array(k->arena, Val, row->lanes);
@@ -46,23 +46,6 @@ static void pack_square(const Channels *channels, Val at, Val mask) {
         else
             k_store_aligned(k, vectors[i], to, dtype_bytes(row->acc));
     }
-}
-
-static void pack_channels(const Channels *channels) {
-    const StripRow *row = channels->row;
-    const Strip *strip = channels->strip;
-    Lower *lower = row->lower;
-    const Codegen *k = lower->k;
-    Val n = k_sub(k, strip->to, strip->from), zero = lower_index_const(lower, 0);
-    Val is_long = k_sge(k, n, lower_index_const(lower, row->lanes));
-    Val last = k_subi(k, n, row->lanes);
-    Loop loop = loop_over(k, k_select(k, is_long, n, zero), row->lanes);
-    pack_square(channels, k_add(k, strip->from, k_smin(k, loop.index, last)), NULL);
-    loop_end(k, &loop);
-    Val has_any = k_sgt(k, n, zero);
-    If is_short = if_begin(k, k_and(k, k_xori(k, is_long, 1), has_any));
-    pack_square(channels, strip->from, cpu_lanes_below(lower, n, row->lanes));
-    if_end(k, &is_short);
 }
 
 static Channels channels_of(const StripRow *row, const Strip *strip, Val first, uint32_t n) {
@@ -100,12 +83,12 @@ static void pack_strip(const StripRow *row, Strip *strip) {
     if (n_channels >= row->lanes) {
         Loop loop = loop_over(k, whole, row->lanes);
         Channels channels = channels_of(row, strip, loop.index, row->lanes);
-        pack_channels(&channels);
+        strip_each_vector(strip, pack_square, &channels);
         loop_end(k, &loop);
     }
     if (!rest) return;
     Channels channels = channels_of(row, strip, whole, rest);
-    pack_channels(&channels);
+    strip_each_vector(strip, pack_square, &channels);
 }
 
 void strips_pack_turned(StripRow *row) {
