@@ -32,7 +32,7 @@ static const Signature *signature_by_op(OpId op) {
     if (info->cls == CLASS_ARGREDUCE) return signature_by_name("<argreduce>");
     if (info->cls == CLASS_SORT) return signature_by_name("<sort>");
     if (info->cls == CLASS_UPDATE) return signature_by_name("<update>");
-    if (info->cls == CLASS_ONLINE) return signature_by_name("<online>");
+    if (info->cls == CLASS_ONLINE && info->power) return signature_by_name("<online>");
     if (info->cls == CLASS_SEGMENT) return signature_by_name("<segments>");
     if (info->cls == CLASS_SCAN) return signature_by_name("<scan>");
     return signature_by_name(info->name);

@@ -1,6 +1,7 @@
 /* Arguments of calls of elementwise ops, casts, reductions, matmul and einsum. */
 #include "front/sema_state.h"
 
+#include <math.h>
 #include <string.h>
 
 Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args) {
@@ -257,8 +258,57 @@ Value call_online(Sema *sema, const Call *call) {
         (has_factor && !sema_want_tensor(sema, &call->args[2], "factor", &factor)) ||
         (has_out && !sema_want_dtype(sema, &call->args[3], "out", &out)))
         return value_poison();
-    NodeId id =
-        build_online(sema_at(sema, call->span), call->op, x, v, factor, has_out ? &out : NULL);
+    NodeId id = build_online(sema_at(sema, call->span), call->op, x, v, factor, NULL,
+                             has_out ? &out : NULL);
+    return sema_made(sema, call->span, call->args, id);
+}
+
+/* A number of the source; an absent one leaves *number as it is. */
+static bool want_number(Sema *sema, const Value *value, double *number) {
+    int64_t whole;
+    if (value->kind == VALUE_ABSENT) return true;
+    if (value->kind == VALUE_POISON) return false;
+    Operand operand = sema_operand(sema, value);
+    return build_literal(sema_at(sema, value->span), (BuildPlace){0}, &operand, DT_F64, number,
+                         &whole);
+}
+
+/* The first arguments of an op that quantises rows, its result's dtype, which is argument `out`,
+ * and a map of no scale. */
+static bool want_quantized(Sema *sema, const Call *call, uint32_t out, NodeId operands[2],
+                           Dtype *dtype, QuantizeMap *map) {
+    const Value *args = call->args;
+    if (!sema_want_tensor(sema, &args[0], "x", &operands[0]) ||
+        !sema_want_tensor(sema, &args[1], "v", &operands[1]) || operands[1] == NODE_NONE)
+        return false;
+    Dtype values = graph_node(sema->builder->graph, operands[1])->dtype;
+    *map = (QuantizeMap){.scale = 1, .least = -INFINITY, .dtype = values};
+    *dtype = online_dtype(call->op, values);
+    return args[out].kind == VALUE_ABSENT || sema_want_dtype(sema, &args[out], "out", dtype);
+}
+
+Value call_quantize(Sema *sema, const Call *call) {
+    NodeId operands[2];
+    QuantizeMap map;
+    Dtype out;
+    const Value *args = call->args;
+    if (!want_quantized(sema, call, 6, operands, &out, &map) ||
+        !want_number(sema, &args[2], &map.scale) || !want_number(sema, &args[3], &map.least) ||
+        (args[4].kind != VALUE_ABSENT && !sema_want_dtype(sema, &args[4], "dtype", &map.dtype)) ||
+        !sema_want_bool(sema, &args[5], "round", &map.rounds))
+        return value_poison();
+    NodeId id = build_online(sema_at(sema, call->span), call->op, operands[0], operands[1],
+                             NODE_NONE, &map, &out);
+    return sema_made(sema, call->span, args, id);
+}
+
+Value call_amax(Sema *sema, const Call *call) {
+    NodeId operands[2];
+    QuantizeMap map;
+    Dtype out;
+    if (!want_quantized(sema, call, 2, operands, &out, &map)) return value_poison();
+    NodeId id = build_online(sema_at(sema, call->span), call->op, operands[0], operands[1],
+                             NODE_NONE, &map, &out);
     return sema_made(sema, call->span, call->args, id);
 }
 

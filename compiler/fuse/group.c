@@ -190,7 +190,7 @@ static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     NodeId of = folded(p, root->node);
     /* A map becomes a reduction's group; its stores stay inner. */
     group->axes = root_axes(p, root->node);
-    bool is_first = completes_softmax(p, group, of) && !op_info(graph_node(p->graph, of)->op)->log;
+    bool is_first = completes_softmax(p, group, of) && !op_info(graph_node(p->graph, of)->op)->row;
     vec_push(arena, &group->reduces, of);
     if (is_first) { /* the product is the first of the two */
         group->reduces.data[1] = group->reduces.data[0];

@@ -33,13 +33,19 @@ bool interp_update(const Eval *e);
 bool interp_view(const Eval *e);
 bool interp_concat(const Eval *e);
 bool interp_matmul(const Eval *e);
+/* Calls `visit` for each row of scores of a softmax, or a quantised product: `at` has the number of
+ * the row's first element in the scores, in the values and in the result. */
+typedef void VisitScores(const Eval *e, void *user, const int64_t *at);
+bool interp_each_scores(const Eval *e, VisitScores *visit, void *user);
 bool interp_online(const Eval *e);
+bool interp_quantize(const Eval *e);
 
 /* For fast graphs: widens `bounds`, which are for exact arguments and strict numerics, to fast
  * numerics and arguments within `errors`. */
 bool interp_widen(const Eval *e);
 /* The part of it for softmax and product: errors of the arguments. */
 bool interp_widen_online(const Eval *e);
+bool interp_widen_quantize(const Eval *e);
 
 /* Sets the error message, prefixed with the node's op and name; returns false. */
 STR_PRINTF(2, 3) bool interp_fail(const Eval *e, const char *format, ...);

@@ -67,7 +67,7 @@ static void read_row(const Eval *e, Row *row) {
         has_nan = has_nan || isnan(row->x[j]);
         greatest = fmax(greatest, row->x[j]);
     }
-    bool is_empty = greatest == -INFINITY && e->info->log;
+    bool is_empty = greatest == -INFINITY && e->info->row;
     row->is_nan = has_nan || (isinf(greatest) && !is_empty);
     row->greatest = greatest;
     for (int64_t j = 0; j < row->n && !row->is_nan && !is_empty; j++)
@@ -130,7 +130,7 @@ static double error_of(const Limits *l, const Row *row, const Column *sums, Dtyp
 /* The greatest score plus the logarithm of the sum of the weights: -inf of a row without keys. */
 static void settle_log(const Eval *e, const Limits *l, const Row *row, int64_t at) {
     double of_total = total_bound(l, (double)row->n);
-    double log = row->total > 0 ? prim_eval(e->info->log, DT_F64, row->total, 0, 0) : -INFINITY;
+    double log = row->total > 0 ? prim_eval(e->info->row, DT_F64, row->total, 0, 0) : -INFINITY;
     double exact = row->is_nan ? (double)NAN : row->greatest + log;
     e->out->data[at] = dtype_round(e->out->dtype, exact);
     if (!e->bounds || !isfinite(exact)) return;
@@ -152,9 +152,6 @@ static void settle(const Eval *e, const Limits *l, const Row *row, const Column 
         e->bounds[at] = interp_rounded_bound(e->out->dtype, exact, error_of(l, row, sums, values));
 }
 
-/* Calls `visit` for each row of scores: the row's first element in x, in v and in the result. */
-typedef void VisitRow(const Eval *e, const Limits *l, Row *row, const int64_t *at);
-
 /* Factors are as the scores are. */
 static bool has_factors(const Eval *e) {
     const Tensor *x = &e->args[0], *f = &e->args[2];
@@ -163,7 +160,7 @@ static bool has_factors(const Eval *e) {
     return is_same;
 }
 
-static bool each_row(const Eval *e, VisitRow *visit) {
+bool interp_each_scores(const Eval *e, VisitScores *visit, void *user) {
     const Tensor *x = &e->args[0], *v = &e->args[1];
     Tensor batch = *e->out;
     if (x->rank < 2 || v->rank < 2 || e->out->rank < 2)
@@ -175,25 +172,44 @@ static bool each_row(const Eval *e, VisitRow *visit) {
         (e->node->n_args > 2 && !has_factors(e)))
         return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(x, e->arena),
                            tensor_type_str(v, e->arena), tensor_type_str(e->out, e->arena));
-    Limits limits = limits_of(v->dtype);
-    Row row = {.n = n};
-    row.weights = arena_array(e->arena, double, (size_t)n + 1);
     int64_t n_batches = tensor_n_elems(&batch);
     for (int64_t i = 0; m * c > 0 && i < n_batches; i++, walk_next(&walk))
         for (int64_t k = 0; k < m; k++) {
             int64_t at[3] = {walk.offsets[0] + k * n, walk.offsets[1], (i * m + k) * c};
-            row.x = x->data + at[0];
-            row.factors = e->node->n_args > 2 ? e->args[2].data + at[0] : NULL;
-            read_row(e, &row);
-            visit(e, &limits, &row, at);
+            visit(e, user, at);
         }
     return true;
 }
 
-static void evaluate_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
+/* The rows of a softmax. */
+typedef struct Rows {
+    Limits limits;
+    Row row;
+} Rows;
+
+static Rows rows_new(const Eval *e) {
+    const Tensor *x = &e->args[0];
+    Rows rows = {.limits = limits_of(e->args[1].dtype)};
+    rows.row.n = x->rank ? x->dims[x->rank - 1] : 1;
+    rows.row.weights = arena_array(e->arena, double, (size_t)rows.row.n + 1);
+    return rows;
+}
+
+static Row *row_at(const Eval *e, Rows *rows, const int64_t *at) {
+    Row *row = &rows->row;
+    row->x = e->args[0].data + at[0];
+    row->factors = e->node->n_args > 2 ? e->args[2].data + at[0] : NULL;
+    read_row(e, row);
+    return row;
+}
+
+static void evaluate_row(const Eval *e, void *user, const int64_t *at) {
+    Rows *rows = user;
+    const Limits *l = &rows->limits;
+    const Row *row = row_at(e, rows, at);
     int64_t c = e->args[1].dims[e->args[1].rank - 1];
     for (int64_t column = 0; column < c; column++) {
-        if (e->info->log) {
+        if (e->info->row) {
             settle_log(e, l, row, at[2] + column);
             continue;
         }
@@ -203,7 +219,9 @@ static void evaluate_row(const Eval *e, const Limits *l, Row *row, const int64_t
 }
 
 bool interp_online(const Eval *e) {
-    return each_row(e, evaluate_row);
+    if (!e->info->power) return interp_quantize(e);
+    Rows rows = rows_new(e);
+    return interp_each_scores(e, evaluate_row, &rows);
 }
 
 /* The errors of factors and values in one column: each times what multiplies it. `of_f`, `of_v`:
@@ -231,7 +249,10 @@ static void widen_log(const Eval *e, const Row *row, double most, int64_t at) {
 }
 
 /* An error d of every score of a row changes each weight over their sum by at most e^2d. */
-static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
+static void widen_row(const Eval *e, void *user, const int64_t *at) {
+    Rows *rows = user;
+    const Limits *l = &rows->limits;
+    const Row *row = row_at(e, rows, at);
     int64_t c = e->args[1].dims[e->args[1].rank - 1];
     const double *of_x = e->errors ? e->errors[0] : NULL, *of_v = e->errors ? e->errors[1] : NULL;
     const double *of_f = e->errors && row->factors ? e->errors[2] : NULL;
@@ -243,7 +264,7 @@ static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *a
     double relative = expm1(2 * most);
     for (int64_t column = 0; column < c; column++) {
         int64_t i = at[2] + column, first = at[1] + column;
-        if (e->info->log) {
+        if (e->info->row) {
             widen_log(e, row, most, i);
             continue;
         }
@@ -260,5 +281,7 @@ static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *a
 }
 
 bool interp_widen_online(const Eval *e) {
-    return each_row(e, widen_row);
+    if (!e->info->power) return interp_widen_quantize(e);
+    Rows rows = rows_new(e);
+    return interp_each_scores(e, widen_row, &rows);
 }

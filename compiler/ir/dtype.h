@@ -69,6 +69,9 @@ enum {
 #include "ir/dtype.def"
     ,
     DTS_NUM = DTS_FLOAT | DTS_INT,
+    DTS_BYTE =
+        1 << DT_I8 | 1 << DT_U8, /* integers whose products of a few hundred f32 sums exactly */
+    DTS_QUANTIZED = DTS_FLOAT | DTS_STORED | DTS_BYTE,
     DTS_ANY = DTS_NUM | DTS_STORED | DTS_BOOL
 };
 

@@ -210,5 +210,5 @@ bool graph_share_softmax(const Graph *graph, NodeId a, NodeId b) {
     const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
     const OpInfo *of = op_info(one->op), *with = op_info(other->op);
     return one->args[0] == other->args[0] && one->args[1] == other->args[1] &&
-           of->power == with->power && !of->log != !with->log;
+           of->power == with->power && !of->row != !with->row;
 }

@@ -58,6 +58,7 @@ typedef struct AxisAttrs {
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
  *   argmax, argmin: axes, keep (exactly one axis)    scans, argsort: axes (exactly one)
  *   scan_by: axes (exactly one); axis = which of the scanned tensors; function
+ *   online without powers: quantize
  *   segments: axes (exactly one; the number of segments is the node's shape)
  *   loop_result: axis = which carried value; begin[0] = the number of steps */
 typedef struct Attrs {
@@ -68,6 +69,7 @@ typedef struct Attrs {
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;
+    QuantizeMap quantize;
     const AxisAttrs *per_axis; /* never NULL in a graph */
     /* Of scan_by, how it joins parts of the axis: a graph of elementwise ops and constants of rank
      * 0. Of n tensors it has 2 n inputs, the values of the part before and of the part behind it,

@@ -35,7 +35,9 @@ static const char *check_dtypes(const Check *c) {
         if (!dtype_in(arg(c, 1)->dtype, info->dtypes)) return "argument dtype not allowed";
         if (c->node->n_args > 2 && arg(c, 2)->dtype != arg(c, 0)->dtype)
             return "factors have not the dtype of scores";
-        return arg(c, 0)->dtype == dtype_compute(arg(c, 1)->dtype)
+        if (!info->power && !quantize_map_fits(&c->node->attrs.quantize, arg(c, 1)->dtype))
+            return "weights have not the dtype of values";
+        return arg(c, 0)->dtype == online_compute(arg(c, 1)->dtype)
                    ? NULL
                    : "scores have not the dtype in which the values are multiplied";
     }
@@ -284,12 +286,12 @@ static const char *check_loop(const Check *c) {
 static const char *check_online(const Check *c) {
     const Shape *x = &arg(c, 0)->shape, *v = &arg(c, 1)->shape;
     Dtype dtype = arg(c, 1)->dtype, out = c->node->dtype;
-    if (out != dtype && out != dtype_compute(dtype))
+    if (out != online_compute(dtype) && (out != dtype || !dtype_in(dtype, DTS_FLOAT)))
         return "the result has neither the values' dtype nor that of their computation";
     if (x->rank < 2 || v->rank < 2) return "operand of rank below 2";
     if (x->rank >= MAX_GIVEN_RANK || v->rank >= MAX_GIVEN_RANK) return "rank too high";
     if (x->dims[x->rank - 1] != v->dims[v->rank - 2]) return "contracted extents differ";
-    if (c->node->n_args > 2 && op_info(c->node->op)->log) return "a sum of weights has no factors";
+    if (c->node->n_args > 2 && op_info(c->node->op)->row) return "a sum of weights has no factors";
     if (c->node->n_args > 2 && !shape_equal(x, &arg(c, 2)->shape))
         return "factors have not the shape of scores";
     Shape shape;

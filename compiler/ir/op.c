@@ -153,7 +153,7 @@ static const OpInfo infos[OP_COUNT] = {
                   .dtypes = DTS_ANY,     \
                   .result = RESULT_NODE, \
                   .doc = d},
-#define ONLINE(sym, nm, dts, pow, lg, d) \
+#define ONLINE(sym, nm, dts, pow, rw, d) \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_ONLINE,   \
                   .min_args = 2,         \
@@ -161,7 +161,7 @@ static const OpInfo infos[OP_COUNT] = {
                   .dtypes = dts,         \
                   .result = RESULT_NODE, \
                   .power = PRIM_##pow,   \
-                  .log = PRIM_##lg,      \
+                  .row = PRIM_##rw,      \
                   .orders = true,        \
                   .doc = d},
 #define CONTRACT(sym, nm, dts, d)        \

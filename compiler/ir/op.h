@@ -85,17 +85,44 @@ typedef struct OpInfo {
     PrimId combine;
     double identity; /* +-inf stands for the extreme of an integer dtype */
     bool divides_by_count;
-    PrimId power;    /* ONLINE: of the weights */
-    PrimId log;      /* ONLINE: the inverse of `power`, if the result is that of the sum of the
-                      * weights, with the greatest score; else PRIM_NONE */
+    PrimId power;    /* ONLINE: of the weights; PRIM_NONE: they are quantised quotients */
+    PrimId row;      /* ONLINE: PRIM_NONE: the result is the product of the weights. Else it is the
+                      * greatest value of the row; with powers it has their inverse `row` of the
+                      * sum of the weights added */
     bool orders;     /* the value depends on the order of combination (sums, products) */
     const char *doc; /* one sentence, Markdown */
 } OpInfo;
 
 const OpInfo *op_info(OpId op);
+/* How an ONLINE op without powers makes weights of the scores x of a row, whose greatest absolute
+ * value is M, and at least `least`: scale * x / M, rounded to an integer if it `rounds`, and then
+ * to `dtype`. */
+typedef struct QuantizeMap {
+    double scale, least; /* elements of the dtype of the scores; `least` may be -infinity */
+    Dtype dtype;
+    bool rounds;
+} QuantizeMap;
+
+static inline bool quantize_map_equal(const QuantizeMap *a, const QuantizeMap *b) {
+    return a->scale == b->scale && a->least == b->least && a->dtype == b->dtype &&
+           a->rounds == b->rounds;
+}
+
+/* Whether a matmul multiplies weights of the map's dtype and such values. */
+static inline bool quantize_map_fits(const QuantizeMap *map, Dtype values) {
+    DtypeSet alike = dtype_in(values, DTS_FLOAT)    ? (DtypeSet)1 << values
+                     : dtype_in(values, DTS_STORED) ? DTS_STORED
+                                                    : DTS_BYTE;
+    return dtype_in(map->dtype, alike);
+}
+
+/* The dtype of the scores of an ONLINE op of these values, in which it computes. */
+static inline Dtype online_compute(Dtype values) {
+    return dtype_is_int(values) ? DT_F32 : dtype_compute(values);
+}
 /* The dtype of the result of an ONLINE op of these values, unless its call names another one. */
 static inline Dtype online_dtype(OpId op, Dtype values) {
-    return op_info(op)->log ? dtype_compute(values) : values;
+    return op_info(op)->row || !dtype_in(values, DTS_FLOAT) ? online_compute(values) : values;
 }
 /* The error allowed in a dtype, in units in the last place; 0: correctly rounded on every target. A
  * float narrower than f32 is f32's result rounded, within 1 ULP. */

@@ -27,12 +27,11 @@ typedef struct Reduce {
     NodeId node;
     PrimId combine; /* ADD MUL MIN MAX; of a scan by a function NONE: */
     const ScanJoin *join;
-    uint32_t joined; /* which of the join's values the result is; `value` is its element */
-    PrimId power;    /* of weights; read where the form weighs */
-    PrimId log;      /* where the form weighs: the result is the greatest score plus this function
-                      * of the sum of the weights; PRIM_NONE: the product */
-    bool is_arg;     /* carries the index of the extreme too, which is the result */
-    Dtype acc;       /* compute type of the accumulator */
+    uint32_t joined;      /* which of the join's values the result is; `value` is its element */
+    PrimId power, row;    /* where the form weighs: as in OpInfo */
+    QuantizeMap quantize; /* where the form weighs without powers */
+    bool is_arg;          /* carries the index of the extreme too, which is the result */
+    Dtype acc;            /* compute type of the accumulator */
     double identity;
     union {
         ScalarId value; /* per element, of type acc */

@@ -116,6 +116,19 @@ static void print_join(const Printer *p, uint32_t slot, const Reduce *reduce) {
     text_printf(p->out, " in %s\n", dtype_name(reduce->acc));
 }
 
+static void print_weighing(const Printer *p, const Reduce *reduce) {
+    const QuantizeMap *map = &reduce->quantize;
+    if (!reduce->power) {
+        text_printf(p->out, " over the greatest, from %g, times %g", map->least, map->scale);
+        text_printf(p->out, "%s to %s", map->rounds ? ", rounded" : "", dtype_name(map->dtype));
+    } else {
+        text_printf(p->out, " by %s", prim_info(reduce->power)->name);
+    }
+    if (reduce->row)
+        text_printf(p->out, " of the %s, its %s", reduce->power ? "sum" : "row",
+                    prim_info(reduce->row)->name);
+}
+
 static void print_reduce(const Printer *p, uint32_t slot) {
     const Reduce *reduce = &p->kernel->reduces.data[slot];
     if (reduce->join) {
@@ -126,10 +139,7 @@ static void print_reduce(const Printer *p, uint32_t slot) {
                 reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
     bool has_segments = form_info(p->kernel->form)->divides;
     if (has_segments) text_printf(p->out, " where s%u == s%u", reduce->rhs, reduce->arg_index);
-    if (form_info(p->kernel->form)->weighs)
-        text_printf(p->out, " by %s", prim_info(reduce->power)->name);
-    if (form_info(p->kernel->form)->weighs && reduce->log)
-        text_printf(p->out, " of the sum, its %s", prim_info(reduce->log)->name);
+    if (form_info(p->kernel->form)->weighs) print_weighing(p, reduce);
     if (form_info(p->kernel->form)->weighs && reduce->count)
         text_printf(p->out, " s%u times", reduce->count);
     if (reduce->factor) text_printf(p->out, " * s%u", reduce->factor);

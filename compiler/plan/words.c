@@ -28,6 +28,12 @@ void words_put_bytes(Words *w, const void *data, size_t n_bytes) {
     }
 }
 
+static void put_quantize(Words *w, const QuantizeMap *map) {
+    words_put_double(w, map->scale);
+    words_put_double(w, map->least);
+    words_put(w, (uint32_t)map->dtype << 1 | map->rounds);
+}
+
 /* Few nodes have attributes per axis. */
 static void put_per_axis(Words *w, const AxisAttrs *of) {
     static const AxisAttrs none;
@@ -49,6 +55,7 @@ void words_put_node(Words *w, const Node *node) {
     words_put(w, (uint32_t)attrs->axis);
     words_put(w, attrs->axes);
     words_put(w, attrs->keep);
+    put_quantize(w, &attrs->quantize);
     words_put_long(w, (uintptr_t)attrs->function);
     put_per_axis(w, attrs->per_axis);
 }
@@ -111,7 +118,8 @@ void words_put_reduces(Words *w) {
         const Reduce *r = &w->kernel->reduces.data[i];
         words_put(w, r->combine);
         words_put(w, r->power);
-        words_put(w, r->log);
+        words_put(w, r->row);
+        put_quantize(w, &r->quantize);
         words_put(w, r->is_arg);
         words_put(w, r->acc);
         words_put_double(w, r->identity);

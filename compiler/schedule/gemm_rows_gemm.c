@@ -240,13 +240,14 @@ static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const K
     return variant;
 }
 
-/* Whether tensor cores multiply the values, of at most `most` columns. */
+/* Whether tensor cores multiply the values, of at most `most` columns, by powers. */
 static bool online_fits(const Scheduler *s, int64_t most) {
     const Kernel *kernel = s->kernel;
     Dtype values = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
     DimId columns = kernel_axis_extent(kernel, gemm_axis_n(kernel));
-    return dtype_bytes(values) == GEMM_ROWS_GEMM_ELEM_BYTES && dtype_in(values, DTS_FLOAT) &&
-           dim_hi(s->dims, columns) <= most && dim_lo(s->dims, columns) > 0;
+    return kernel->reduces.data[0].power && dtype_bytes(values) == GEMM_ROWS_GEMM_ELEM_BYTES &&
+           dtype_in(values, DTS_FLOAT) && dim_hi(s->dims, columns) <= most &&
+           dim_lo(s->dims, columns) > 0;
 }
 
 static bool online_may(const Scheduler *s) {

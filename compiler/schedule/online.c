@@ -11,13 +11,13 @@ static DimId n_blocks(const Scheduler *s, const Sched *sched) {
 }
 
 /* A warp takes several rows, if there are, so that it reads the values once for all of them. A
- * logarithm has no values. */
+ * result of rows has no values. */
 static void propose(Scheduler *s, Access access) {
     if (access == ACCESS_WIDE) return;
     Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_ONLINE)};
     DimId rows = kernel_axis_extent(s->kernel, gemm_axis_m(s->kernel));
     variant.sched.threads = SCHED_ONLINE_THREADS;
-    bool shares_values = dim_hi(s->dims, rows) > 1 && !s->kernel->reduces.data[0].log;
+    bool shares_values = dim_hi(s->dims, rows) > 1 && !s->kernel->reduces.data[0].row;
     variant.sched.unroll = shares_values ? SCHED_ONLINE_ROWS : 1;
     variant.grid = n_blocks(s, &variant.sched);
     sched_add(s, variant);

@@ -24,14 +24,15 @@ uint32_t masks_find(const ScalarTab *tab, ScalarId root, Mask *masks) {
 }
 
 ScoreProgram score_program(const Kernel *scores, const Kernel *online) {
-    ScalarId exponent = online->reduces.data[0].lhs;
+    const Reduce *reduce = &online->reduces.data[0];
+    ScalarId exponent = reduce->power ? reduce->lhs : SCALAR_NONE;
     if (!scores)
         return (ScoreProgram){.kernel = online,
                               .row_axis = gemm_axis_m(online),
                               .key_axis = gemm_axis_k(online),
                               .root = exponent};
-    exponent = scalar_without_casts(online->scalars, exponent);
-    bool is_score = scalar_get(online->scalars, exponent)->kind == SCALAR_LOAD;
+    if (exponent) exponent = scalar_without_casts(online->scalars, exponent);
+    bool is_score = exponent && scalar_get(online->scalars, exponent)->kind == SCALAR_LOAD;
     return (ScoreProgram){.kernel = scores,
                           .row_axis = gemm_axis_m(scores),
                           .key_axis = gemm_axis_n(scores),

@@ -1,5 +1,6 @@
 /* Softmax and product on a CPU and on an emulated GPU, beside a plain loop in double; and what the
- * recurrence defines of hidden keys, of rows without keys and of NaN. */
+ * recurrence defines of hidden keys, of rows without keys and of NaN. Quantised rows and their
+ * product are the same to the bit as the recurrence in a plain loop. */
 #include "emulator/emu.h"
 #include "lib/compiled.h"
 #include "lib/rig.h"
@@ -20,7 +21,10 @@ static const char source[] =
     "graph logarithm(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C]) {\n"
     "  y = softmax_lse(x, v)\n}\n"
     "graph both(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C], l: f32[M, 1]) "
-    "{\n  l = softmax_lse(x, v)[:, :1]\n  y = softmax_matmul(x, v)\n}\n";
+    "{\n  l = softmax_lse(x, v)[:, :1]\n  y = softmax_matmul(x, v)\n}\n"
+    "graph quantized(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C], l: f32[M, 1]) {\n"
+    "  l = quantize_amax(x, v)[:, :1]\n"
+    "  y = quantize_matmul(x, v, scale=127, round=true) * (l / 127)\n}\n";
 
 /* Rows, keys and columns: less and more than a block of keys, a tile of rows, a part of columns;
  * few rows and more keys than a part has. */
@@ -42,7 +46,10 @@ static float value_at(Rng *rng, int64_t key, int64_t column) {
     return (float)rng_between(rng, -1000, 1000) / 100;
 }
 
-static void fill(const int64_t *dims, float *x, float *v) {
+typedef enum { NOTHING, NATURAL, BINARY, LOGARITHM, QUANTIZED, GREATEST } Wanted;
+
+/* Of rows that are quantised no key is hidden. Row 2 is zeros. */
+static void fill(const int64_t *dims, Wanted wanted, float *x, float *v) {
     int64_t m = dims[0], n = dims[1], c = dims[2];
     Rng rng = rng_new((uint64_t)(m * n));
     for (int64_t i = 0; i < m * n; i++) {
@@ -53,16 +60,62 @@ static void fill(const int64_t *dims, float *x, float *v) {
         if (row == 4 && key % 7 == 3) x[i] = -1e9F;
         if (row == 5 && key % 7 == 3) x[i] = -FLT_MAX;
         if (row == 6) x[i] = -FLT_MAX;
+        if (row == 8 && key == 7 && wanted == QUANTIZED)
+            x[i] = INFINITY;
+        else if (wanted == QUANTIZED && isinf(x[i]))
+            x[i] = row == 2 ? 0 : (float)(key % 91) / 7;
     }
     for (int64_t i = 0; i < n * c; i++) v[i] = value_at(&rng, i / c, i % c);
 }
 
-typedef enum { NATURAL, BINARY, LOGARITHM } Wanted;
+/* The sum of a part of the keys, and its greatest absolute value. */
+typedef struct Part {
+    float sum, greatest;
+} Part;
+
+static float larger(float a, float b) {
+    return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+}
+
+static float over(float x, float greatest) {
+    return greatest > 0 ? x / greatest : 0;
+}
+
+static Part part_of(const float *x, const float *v, int64_t c, int64_t begin, int64_t end) {
+    Part part = {0, -INFINITY};
+    for (int64_t first = begin; first < end; first += 128) {
+        int64_t behind = first + 128 < end ? first + 128 : end;
+        float greatest = part.greatest, product = 0;
+        for (int64_t k = first; k < behind; k++) greatest = larger(greatest, fabsf(x[k]));
+        for (int64_t k = first; k < behind; k++)
+            product = fmaf(rintf(over(x[k], greatest) * 127), v[k * c], product);
+        float scale = part.greatest > 0 ? part.greatest / greatest : 0;
+        part = (Part){fmaf(scale, part.sum, product), greatest};
+    }
+    return part;
+}
+
+static double quantized_at(const float *x, const float *v, const int64_t *dims, Wanted wanted) {
+    int64_t n = dims[1], most = dims[0] <= 32 && n > 256 ? 256 : n + 1;
+    Part parts[8], all = {0, -INFINITY};
+    uint32_t n_parts = 0;
+    for (int64_t k = 0; k < n; k += most, n_parts++) {
+        parts[n_parts] = part_of(x, v, dims[2], k, k + most < n ? k + most : n);
+        all.greatest = larger(all.greatest, parts[n_parts].greatest);
+    }
+    for (uint32_t i = 0; i < n_parts; i++)
+        all.sum = fmaf(over(parts[i].greatest, all.greatest), parts[i].sum, all.sum);
+    if (n_parts == 1) all = parts[0];
+    if (wanted == GREATEST) return all.greatest;
+    if (all.greatest == 0 || all.greatest == INFINITY || isnan(all.greatest)) return NAN;
+    return all.sum * (all.greatest / 127);
+}
 
 /* The sum of P v for a column, in double; or the logarithm of the sum of the powers. */
 static double want_at(const float *x, const float *v, const int64_t *dims, Wanted wanted) {
     int64_t n = dims[1], c = dims[2];
     double most = -INFINITY, total = 0, sum = 0;
+    if (wanted >= QUANTIZED) return quantized_at(x, v, dims, wanted);
     for (int64_t k = 0; k < n; k++) most = x[k] > most || isnan(x[k]) ? x[k] : most;
     for (int64_t k = 0; k < n; k++) {
         double d = x[k] - most, weight = wanted == BINARY ? exp2(d) : exp(d);
@@ -79,16 +132,16 @@ static void expect_results(const float *x, const float *v, const float *y, const
     for (int64_t i = 0; i < dims[0] * n_columns; i++) {
         int64_t row = i / n_columns, column = i % n_columns;
         double want = want_at(x + row * dims[1], v + column, dims, wanted);
-        bool is_right = isnan(want)   ? isnan(y[i])
-                        : isinf(want) ? (double)y[i] == want
-                                      : fabs(y[i] - want) <= 2e-4;
+        bool is_right = isnan(want)                          ? isnan(y[i])
+                        : isinf(want) || wanted >= QUANTIZED ? (double)y[i] == want
+                                                             : fabs(y[i] - want) <= 2e-4;
         cr_assert(is_right, "row %lld column %lld of [%lld, %lld] x [%lld]: %g, not %g",
                   (long long)row, (long long)column, (long long)dims[0], (long long)dims[1],
                   (long long)dims[2], (double)y[i], want);
     }
 }
 
-static void check_cpu(TargetId target, const char *graph, Wanted wanted, bool has_log) {
+static void check_cpu(TargetId target, const char *graph, Wanted wanted, Wanted of_row) {
     RigOptions options = RIG_OPTIONS_INIT;
     Compiled p = compiled_new(source, target);
     Rig rig;
@@ -98,26 +151,29 @@ static void check_cpu(TargetId target, const char *graph, Wanted wanted, bool ha
         cr_assert(rig_place(&rig, p.module->dims, extents[e]), "%s", rig.error);
         float *x = (float *)(void *)rig_contents(&rig, "x", &n);
         float *v = (float *)(void *)rig_contents(&rig, "v", &n);
-        fill(extents[e], x, v);
+        fill(extents[e], wanted, x, v);
         cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
         expect_results(x, v, (const float *)(const void *)rig_result(&rig, "y", &n), extents[e],
                        extents[e][2], wanted);
-        if (!has_log) continue;
-        const float *logs = (const float *)(const void *)rig_result(&rig, "l", &n);
-        expect_results(x, v, logs, extents[e], 1, LOGARITHM);
+        if (!of_row) continue;
+        const float *rows = (const float *)(const void *)rig_result(&rig, "l", &n);
+        expect_results(x, v, rows, extents[e], 1, of_row);
     }
     rig_close(&rig);
     compile_free(&p);
 }
 
 Test(online, cpu, .timeout = 60) {
-    check_cpu(TARGET_CPU, "natural", NATURAL, false);
-    check_cpu(TARGET_CPU, "binary", BINARY, false);
-    check_cpu(TARGET_CPU, "logarithm", LOGARITHM, false);
-    check_cpu(TARGET_CPU, "both", NATURAL, true);
+    check_cpu(TARGET_CPU, "natural", NATURAL, NOTHING);
+    check_cpu(TARGET_CPU, "binary", BINARY, NOTHING);
+    check_cpu(TARGET_CPU, "logarithm", LOGARITHM, NOTHING);
+    check_cpu(TARGET_CPU, "both", NATURAL, LOGARITHM);
+    check_cpu(TARGET_CPU, "quantized", QUANTIZED, GREATEST);
+    check_cpu(TARGET_CPU_MULTI, "quantized", QUANTIZED, GREATEST);
 }
 
-static void run_gpu(EmuKernel *kernel, const Kernel *of, const Plan *plan, const int64_t *dims) {
+static void run_gpu(EmuKernel *kernel, const Kernel *of, const Plan *plan, const int64_t *dims,
+                    Wanted wanted, Wanted of_row) {
     size_t n_x = (size_t)(dims[0] * dims[1]), n_v = (size_t)(dims[1] * dims[2]);
     size_t n_y = (size_t)(dims[0] * dims[2]);
     float *x = calloc(n_x + 1, sizeof *x), *v = calloc(n_v + 1, sizeof *v);
@@ -133,34 +189,46 @@ static void run_gpu(EmuKernel *kernel, const Kernel *of, const Plan *plan, const
         params[i] = &at[i];
     }
     for (uint32_t i = 0; i < 3; i++) params[of->args.n + i] = &by_value[i];
-    fill(dims, x, v);
+    fill(dims, wanted, x, v);
     int64_t n_warps = (dims[0] + 3) / 4 * ((dims[2] + 127) / 128);
     EmuLaunch launch = {.n_blocks = (uint32_t)((n_warps + 3) / 4),
                         .n_threads = kernel->n_threads,
                         .params = params,
                         .seed = 1};
     cr_assert(emu_run(kernel, &launch, error, sizeof error), "%s", error);
-    expect_results(x, v, y, dims, dims[2], NATURAL);
-    expect_results(x, v, l, dims, 1, LOGARITHM);
+    expect_results(x, v, y, dims, dims[2], wanted);
+    expect_results(x, v, l, dims, 1, of_row);
     free(x), free(v), free(y), free(l);
 }
 
 /* With so many rows the keys have no parts. */
-static const char many[] = "dim M in 33..1000\ndim N in 0..1000\ndim C in 1..1000\n"
-                           "graph both(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C], l: f32[M, 1]) "
-                           "{\n  y = softmax_matmul(x, v)\n  l = softmax_lse(x, v)[:, :1]\n}\n";
+#define MANY                                                  \
+    "dim M in 33..1000\ndim N in 0..1000\ndim C in 1..1000\n" \
+    "graph both(x: f32[M, N], v: f32[N, C]) -> (y: f32[M, C], l: f32[M, 1]) {\n"
+static const char softmaxes[] = MANY "  y = softmax_matmul(x, v)\n"
+                                     "  l = softmax_lse(x, v)[:, :1]\n}\n";
+static const char quantized[] =
+    MANY "  fuse must {\n    l = quantize_amax(x, v)[:, :1]\n"
+         "    y = quantize_matmul(x, v, scale=127, round=true) * (l / 127)\n  }\n}\n";
 
-Test(online, gpu, .timeout = 120) {
-    Compiled p = compiled_new(many, TARGET_SM_80);
+static void check_gpu(const char *many, TargetId target, Wanted wanted, Wanted of_row) {
+    Compiled p = compiled_new(many, target);
     EmuModule module;
     cr_assert(emu_module_init(&module, p.bytes), "%s", module.error);
     cr_assert(module.kernels.n == 1 && p.plan->kernels.n == 1 &&
               p.plan->kernels.data[0].args.n == 4);
     for (size_t e = 0; e < N_EXTENTS; e++)
         if (extents[e][0] > 32)
-            run_gpu(module.kernels.data[0], &p.plan->kernels.data[0], p.plan, extents[e]);
+            run_gpu(module.kernels.data[0], &p.plan->kernels.data[0], p.plan, extents[e], wanted,
+                    of_row);
     emu_module_free(&module);
     compile_free(&p);
+}
+
+Test(online, gpu, .timeout = 120) {
+    check_gpu(softmaxes, TARGET_SM_80, NATURAL, LOGARITHM);
+    check_gpu(quantized, TARGET_SM_80, QUANTIZED, GREATEST);
+    check_gpu(quantized, TARGET_SM_90A, QUANTIZED, GREATEST);
 }
 
 /* What comes before the scores and after the results is in the op's kernel, and views of the values

@@ -382,8 +382,8 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
     case CLASS_UPDATE:
         return build_update(w->b, op, x, x, indices);
     case CLASS_ONLINE:
-        return build_online(w->b, op, cast(w, x, dtype_compute(dtype)),
-                            build_transpose(w->b, x, 0, NULL), NODE_NONE, NULL);
+        return build_online(w->b, op, cast(w, x, online_compute(dtype)),
+                            build_transpose(w->b, x, 0, NULL), NODE_NONE, NULL, NULL);
     case CLASS_MATMUL:
         return matmul(w, x, build_transpose(w->b, x, 0, NULL));
     }

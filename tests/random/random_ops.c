@@ -409,7 +409,7 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
         how = ", precision=\"tf32\"";
         most *= 1 + 0x1p-9; /* error of rounding both operands */
-    } else if (out != dtype && rng_chance(&s->rng, 40)) {
+    } else if (out != dtype && rng_chance(&s->rng, 50)) {
         how = str_format(s->arena, ", out=%s", dtype_name(out));
     } else {
         out = dtype;
@@ -422,9 +422,31 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
                  : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, how));
 }
 
+/* The result of an op that quantises rows. The greatest values of rows are at most 60. */
+static int quantize(RandomState *s, OpId op, const char *scores, int values, Dtype out,
+                    const Shape *result, double n) {
+    const RandomValue *v = random_value(s, values);
+    Dtype dtype = v->dtype;
+    bool is_int = dtype_is_int(dtype), is_stored = dtype_in(dtype, DTS_STORED);
+    double scale = is_int || is_stored ? 80 + rng_below(&s->rng, 48) : 1 + rng_below(&s->rng, 3);
+    double hi = random_limit(out) / (scale * (n + 1)), lo = -hi;
+    if (is_int) lo = random_least(dtype), hi = random_limit(dtype);
+    const char *of_values = random_within(s, values, &lo, &hi);
+    const char *how =
+        out != online_dtype(op, dtype) ? str_format(s->arena, ", out=%s", dtype_name(out)) : "";
+    double most = op_info(op)->row ? 60 : n * scale * fmax(fabs(lo), fabs(hi));
+    if (!op_info(op)->row)
+        how = str_format(s->arena, ", scale=%g%s%s%s", scale,
+                         rng_chance(&s->rng, 30) ? ", least=0.5" : "",
+                         rng_chance(&s->rng, is_int ? 80 : 20) ? ", round=true" : "", how);
+    return random_bind(
+        s, out, result, -most, most,
+        str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, scores, of_values, how));
+}
+
 /* The other argument is a new input, with the batch axes of the first. Some scores are hidden. */
 int random_make_online(RandomState *s, OpId op, Dtype dtype, int arg) {
-    Dtype compute = dtype_compute(dtype);
+    Dtype compute = online_compute(dtype);
     int from = random_pick(s, dtype, 2, 4, arg);
     if (from == RANDOM_NONE) return RANDOM_NONE;
     bool is_values = compute != dtype || rng_chance(&s->rng, 50);
@@ -438,13 +460,18 @@ int random_make_online(RandomState *s, OpId op, Dtype dtype, int arg) {
     int input = random_input(s, is_values ? compute : dtype, &other);
     double lo = -60, hi = 60;
     const char *scores = random_within(s, is_values ? input : from, &lo, &hi);
-    if (rng_chance(&s->rng, 25))
+    bool has_powers = op_info(op)->power;
+    if (rng_chance(&s->rng, 25) && has_powers)
         scores = str_format(s->arena, "where(%s >= %s, %s, -inf)", scores,
                             random_number(s, compute, lo / 2), scores);
     const RandomValue *v = random_value(s, is_values ? from : input);
-    bool is_log = op_info(op)->log != PRIM_NONE;
-    Dtype usual = is_log ? compute : dtype;
-    Dtype out = rng_chance(&s->rng, 40) ? compute : dtype;
+    bool is_log = op_info(op)->row != PRIM_NONE;
+    Dtype usual = online_dtype(op, dtype);
+    Dtype out = rng_chance(&s->rng, 40) || !dtype_in(dtype, DTS_FLOAT) ? compute : dtype;
+    if (!has_powers) {
+        double n = (double)dim_hi(s->dims, given.dims[rank - (is_values ? 2 : 1)]);
+        return quantize(s, op, scores, is_values ? from : input, out, &result, n);
+    }
     const char *how = out != usual ? str_format(s->arena, ", out=%s", dtype_name(out)) : "";
     return random_bind(
         s, out, &result, is_log ? lo : v->lo, is_log ? hi + 64 : v->hi,

@@ -360,15 +360,17 @@ static void add_online(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
                    .hi = 2};
     if (!dtype_in(dtype, op_info(op)->dtypes)) return;
     const char *name = dtype_name(dtype), *of = op_info(op)->name;
-    const char *scores = dtype_name(dtype_compute(dtype));
+    const char *scores = dtype_name(online_compute(dtype));
+    const char *out = dtype_name(online_dtype(op, dtype));
+    const char *hidden = op_info(op)->power ? "-inf" : "0.0";
     c.source =
         str_format(arena,
                    "dim M in 0..1048576\ndim N in 0..1048576\ndim C in 0..1048576\n"
                    "graph g(x: %s[2, M, N], v: %s[2, N, C]) -> (y: %s[2, M, C], z: %s[2, M, C]) {\n"
                    "  y = %s(x * 3, v)\n"
-                   "  s = where(iota([M, N], axis=1) <= iota([M, N], axis=0) * 9 - 9, x, -inf)\n"
+                   "  s = where(iota([M, N], axis=1) <= iota([M, N], axis=0) * 9 - 9, x, %s)\n"
                    "  z = %s(s, v, out=%s) * 2\n}\n",
-                   scores, name, name, scores, of, of, scores);
+                   scores, name, out, scores, of, hidden, of, scores);
     vec_push(arena, cases, c);
 }
 

@@ -685,6 +685,35 @@ def softmax_matmul(d, name):
     return Case(call(name, *inputs, **({} if out == dtype else {"out": out})), inputs, [(out, wanted)], absolute=bound)
 
 
+@case("quantize_matmul")
+def quantize_matmul(d):
+    dtype, stack = d.of(FLOATS + STORED + ["i8", "u8"]), d.of([(), (3,), (2, 2)])
+    m, n, k = d.of([1, 2, 5, 17, 33]), d.of([1, 2, 8, 17, 33]), d.of([1, 2, 16, 100, 129, 300])
+    scores = compute(dtype) if DTYPES[dtype].is_float else "f32"
+    x, v = d.floats(scores, stack + (m, k), d.of([1, 4])), d.numbers(dtype, stack + (k, n))
+    scale = {"i8": 127, "u8": 255, "f8e4m3": 448, "f8e5m2": 57344}.get(dtype, 1)
+    is_int = not DTYPES[dtype].is_float
+    y = scale * x / np.maximum(np.abs(x).max(-1, keepdims=True), 0.25)
+    y = np.maximum(y, 0) if dtype == "u8" else y
+    wanted = y @ v.astype(np.float64)
+    step = 1 if is_int else DTYPES[dtype].eps * scale
+    bound = 2 * step * float(np.abs(v.astype(np.float64)).sum(-2).max()) + 2.0**-18 * float(np.abs(wanted).max())
+    out = scores if is_int or dtype in STORED else dtype
+    given = dict(scale=scale, least=0.25, **({"round": "true"} if is_int else {}))
+    return Case(call("quantize_matmul", "x", "v", **given), {"x": (scores, x), "v": (dtype, v)}, [(out, wanted)],
+                absolute=bound)
+
+
+@case("quantize_amax")
+def quantize_amax(d):
+    dtype, stack = d.of(FLOATS + STORED + ["i8", "u8"]), d.of([(), (3,), (2, 2)])
+    m, n, k = d.of([1, 2, 5, 17, 33]), d.of([1, 2, 8, 17, 33]), d.of([1, 2, 16, 100, 129, 300])
+    scores = compute(dtype) if DTYPES[dtype].is_float else "f32"
+    x, v = d.floats(scores, stack + (m, k), d.of([1, 4])), d.numbers(dtype, stack + (k, n))
+    wanted = np.broadcast_to(np.abs(x).max(-1, keepdims=True), stack + (m, n))
+    return Case("quantize_amax(x, v)", {"x": (scores, x), "v": (dtype, v)}, [(scores, wanted)])
+
+
 @case("softmax_lse")
 def softmax_lse(d):
     dtype, stack = d.of(FLOATS), d.of([(), (3,), (2, 2)])

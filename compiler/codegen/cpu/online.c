@@ -113,6 +113,7 @@ static void read_scores(const Online *o, const ScoreRow *at, Val row, bool is_wh
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
     Val greatest = number(o, -INFINITY, o->lanes);
+    Val none = number(o, online_no_score(o->reduce), o->lanes);
     Loop loop = loop_over(k, o->n_keys, ONLINE_CHAINS);
     loop_carry(k, &loop, &greatest, 1);
     for (uint32_t j = 0; j < ONLINE_CHAINS; j += o->lanes) {
@@ -122,9 +123,9 @@ static void read_scores(const Online *o, const ScoreRow *at, Val row, bool is_wh
         if (!is_whole) point.mask = keys_below(o, key);
         if (o->scores) set_made(o, at, key, &point);
         Val score = point_lanes(&point, o->reduce->lhs);
-        if (point.mask) score = k_select(k, point.mask, score, number(o, -INFINITY, o->lanes));
+        if (point.mask) score = k_select(k, point.mask, score, none);
         store_at(o, &o->weights, score_place(o, row, key), score, o->lanes);
-        greatest = combine(o, PRIM_MAX, greatest, score);
+        greatest = combine(o, PRIM_MAX, greatest, online_size(lower, score));
     }
     loop_end(k, &loop);
     store_at(o, &o->lane_maxima, lower_index_const(lower, 0), greatest, o->lanes);
@@ -162,8 +163,9 @@ static Val weigh(const Online *o, const Point *row_point, Val row, Val greatest)
     for (uint32_t j = 0; j < n; j++) {
         Val key = k_offset(k, loop.index, j * o->lanes), at = score_place(o, row, key);
         Val score = load_at(o, &o->weights, at, o->lanes);
-        Val weight = online_power(o->lower, score, greatest);
-        sums[j] = combine(o, PRIM_ADD, sums[j], counted(o, row_point, key, weight));
+        Val weight = online_weight(o->lower, score, greatest);
+        if (o->reduce->power)
+            sums[j] = combine(o, PRIM_ADD, sums[j], counted(o, row_point, key, weight));
         weight = multiplied(o, row_point, key, weight);
         store_at(o, &o->weights, at, online_rounded(o->lower, score, weight), o->lanes);
     }
@@ -209,8 +211,8 @@ static Val weigh_row(const Online *o, Val row, Val in_panel) {
     store_at(o, &o->are_visible, row, k_zext(k, is_visible, k->i32), 1);
     If visible = if_begin(k, is_visible);
     Val before = load_at(o, &o->maxima, row, 1), greatest = combine(o, PRIM_MAX, before, own);
-    Val scale = online_power(lower, before, greatest);
-    Val total = weigh(o, &at.point, row, greatest);
+    Val scale = online_scale(lower, before, greatest);
+    Val total = online_weighs(o->reduce) ? weigh(o, &at.point, row, greatest) : number(o, 0, 1);
     total = math_fma(k, scale, load_at(o, &o->totals, row, 1), total);
     store_at(o, &o->maxima, row, greatest, 1);
     store_at(o, &o->scales, row, scale, 1);
@@ -446,7 +448,7 @@ static void take_block(const Online *o) {
     const Codegen *k = o->lower->k;
     Val none = lower_index_const(o->lower, 0);
     Val is_any = o->scores ? weigh_panels(o) : weigh_rows(o, none, o->n_rows, k_int(k->i1, 0));
-    if (o->reduce->log) return; /* the sums are not read */
+    if (o->reduce->row) return; /* the sums are not read */
     If any = if_begin(k, is_any);
     multiply_block(o);
     if_end(k, &any);
@@ -485,7 +487,7 @@ static void finish_step(void *user, Val column, Val mask) {
     point.mask = mask;
     point.axis[o->column_axis] = k_add(k, o->column_begin, column);
     Val sum = load_at(o, &o->sums, sum_place(o, f->row, column), o->lanes);
-    point.results[0] = online_result(o->lower, sum, f->greatest, f->total);
+    online_set_results(&point, sum, f->greatest, f->total);
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
@@ -496,7 +498,7 @@ static void finish_rows(const Online *o) {
     Loop rows = loop_over(k, o->n_rows, 1);
     Finish f = {.o = o, .point = point_inside(&o->point), .row = rows.index};
     f.point.axis[o->row_axis] = k_add(k, o->row_begin, rows.index);
-    if (o->reduce->log) f.greatest = load_at(o, &o->maxima, rows.index, 1);
+    if (o->reduce->row || !o->reduce->power) f.greatest = load_at(o, &o->maxima, rows.index, 1);
     f.total = load_at(o, &o->totals, rows.index, 1);
     cpu_each_step(lower, lower_index_const(lower, 0), o->n_columns, o->lanes,
                   cpu_is_multiple(lower, extent, o->lanes), finish_step, &f);

@@ -67,7 +67,7 @@ static Val score_at(const Online *o, uint32_t row, Val at) {
     point.active = k_slt(k, at, o->keys.end);
     point.axis[o->key_axis] = at;
     Val score = point_value(&point, o->reduce->lhs);
-    return k_select(k, point.active, score, number(o, -INFINITY));
+    return k_select(k, point.active, score, number(o, online_no_score(o->reduce)));
 }
 
 /* The weight of the row's key `at` as it enters the sum of weights. */
@@ -99,19 +99,19 @@ static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
         keys[j] = k_offset(k, gpu_index(lower, o->lane), (int64_t)j * WARP_THREADS);
         keys[j] = k_add(k, begin, keys[j]);
         scores[j] = score_at(o, row, keys[j]);
-        own = combine(o, PRIM_MAX, own, scores[j]);
+        own = combine(o, PRIM_MAX, own, online_size(lower, scores[j]));
     }
     own = join_threads(o, PRIM_MAX, own);
     Val is_visible = k_fcmp(k, LLVMRealUNE, own, number(o, -INFINITY));
     Val greatest = combine(o, PRIM_MAX, sums->maxima[row], own);
-    Val scale = online_power(lower, sums->maxima[row], greatest);
-    for (uint32_t j = 0; j < N_KEYS; j++) {
-        Val weight = online_power(lower, scores[j], greatest);
+    Val scale = online_scale(lower, sums->maxima[row], greatest);
+    for (uint32_t j = 0; j < N_KEYS && online_weighs(o->reduce); j++) {
+        Val weight = online_weight(lower, scores[j], greatest);
         weight = k_select(k, is_visible, weight, zero);
-        total = combine(o, PRIM_ADD, total, counted(o, row, keys[j], weight));
+        if (o->reduce->power) total = combine(o, PRIM_ADD, total, counted(o, row, keys[j], weight));
         Val place = weight_place(o, row, k_offset(k, o->lane, (int64_t)j * WARP_THREADS));
         weight = multiplied(o, row, keys[j], weight);
-        if (!o->reduce->log) k_store(k, online_rounded(lower, scores[j], weight), place);
+        if (!o->reduce->row) k_store(k, online_rounded(lower, scores[j], weight), place);
     }
     o->scales[row] = k_select(k, is_visible, scale, number(o, 1));
     o->are_visible[row] = is_visible;
@@ -223,7 +223,7 @@ static void take_blocks(Online *o, Sums *sums) {
     loop_carry(k, &blocks, sums->totals, o->n_rows);
     loop_carry(k, &blocks, sums->sums, o->n_rows * o->n_columns);
     for (uint32_t r = 0; r < o->n_rows; r++) weigh_row(o, r, blocks.index, sums);
-    if (!o->reduce->log) {
+    if (!o->reduce->row) {
         gpu_warp_barrier(k);
         add_products(o, blocks.index, sums);
         gpu_warp_barrier(k);
@@ -241,7 +241,7 @@ static void store_results(Online *o, const Sums *sums) {
         If exists = if_begin(k, k_and(k, is_inside, o->exist[r]));
         Point point = point_inside(&o->rows[r]);
         point.axis[o->column_axis] = o->columns[j];
-        point.results[0] = online_result(lower, sums->sums[i], sums->maxima[r], sums->totals[r]);
+        online_set_results(&point, sums->sums[i], sums->maxima[r], sums->totals[r]);
         point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
         if_end(k, &exists);
     }

@@ -134,7 +134,8 @@ static bool compose_online(Inliner *c, Kernel *kernel, NodeId id) {
         (Reduce){.node = id,
                  .combine = PRIM_ADD,
                  .power = op_info(node->op)->power,
-                 .log = op_info(node->op)->log,
+                 .row = op_info(node->op)->row,
+                 .quantize = node->attrs.quantize,
                  .acc = acc,
                  .lhs = scalar_cvt(c->scalars, scores, acc),
                  .rhs = scalar_cvt(c->scalars, values, graph_node(c->graph, node->args[1])->dtype),
@@ -357,8 +358,9 @@ static bool has_one_column(const Inliner *c, const Store *store) {
     return guard.index == c->coords[n] && guard.lo == zero && guard.hi == one && !guard.next;
 }
 
-/* Where a group of softmaxes has two reductions, the second one has a result for each row. A target
- * is made of one of them; of the second one a kernel stores one element for each row. */
+/* Where a group has two reductions of rows in one pass, the second one has a result for each row. A
+ * target of the second one alone stores one element for each row. A target of both is made where
+ * the product is; templates that multiply powers have no result of the row there. */
 static bool settle_rows(Inliner *c, NodeId target, Store *store, bool *is_row) {
     const Group *group = c->group;
     if (group->reduces.n < 2 || !graph_is_online(c->graph, group->reduces.data[0])) return true;
@@ -369,6 +371,8 @@ static bool settle_rows(Inliner *c, NodeId target, Store *store, bool *is_row) {
         if (is_reached[id] && s->kind == SCALAR_STAGE) reads[s->slot] = true;
     }
     if (!reads[1]) return true;
+    bool has_powers = op_info(graph_node(c->graph, group->reduces.data[0])->op)->power;
+    if (reads[0] && !has_powers) return true;
     if (reads[0] || !has_one_column(c, store))
         return inline_fail(c, REASON_OTHER_DOMAIN, target) != SCALAR_NONE;
     store->guard = GUARD_NONE;

@@ -134,6 +134,12 @@ IndexId inline_gemm_coord(Inliner *c, uint32_t d) {
     return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
 }
 
+/* Whether every column of a product has the result, which stores of the product may read. */
+static bool is_of_row(const Node *node) {
+    const OpInfo *info = op_info(node->op);
+    return info->cls == CLASS_ONLINE && info->row && !info->power;
+}
+
 /* Whether a reduction of this group is read at the coordinates where its result is: at the row, for
  * a scan at the element. */
 static bool is_at_result(Inliner *c, const Node *node, const IndexId *coords) {
@@ -144,7 +150,7 @@ static bool is_at_result(Inliner *c, const Node *node, const IndexId *coords) {
         if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps no reduced axis */
         IndexId expected =
             is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : inline_gemm_coord(c, d);
-        if (coords[at++] != expected) return false;
+        if (coords[at++] != expected && !(is_of_row(node) && at == node->shape.rank)) return false;
     }
     return true;
 }

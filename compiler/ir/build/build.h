@@ -138,7 +138,8 @@ void build_end_block(Builder *b);
  * contracts its axis become one op, build_online, when the graph is finished: exp(x) or exp2(x), or
  * that of x less its maximum, divided by its sum along the axis before or after the matmul that
  * multiplies it, whatever views, casts between floats, scales by positive literals and factors of
- * the quotient stand between. What does not become one is an error, DIAG_ONLINE. */
+ * the quotient stand between. So do rows over their greatest absolute value and their product
+ * (docs/design/online-quantize.md). What does not become one is an error, DIAG_ONLINE. */
 uint32_t build_begin_online(Builder *b);
 void build_end_online(Builder *b, uint32_t before);
 /* The finished graph; NULL after any error. The graph must have an output. Dims, inputs, params and
@@ -207,8 +208,11 @@ NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Preci
                     const Dtype *out);
 /* The product of x's softmax along its last axis with v, by the recurrence of
  * docs/design/attention.md. x: [.., m, n] scores, of the dtype in which v is multiplied; v: [.., n,
- * c] -> [.., m, c]. Leading axes broadcast. `out` as for build_matmul. */
-NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor, const Dtype *out);
+ * c] -> [.., m, c]. Leading axes broadcast. `out` as for build_matmul. `quantize`: how a product
+ * without powers makes weights, with numbers that are rounded to the dtype of the scores. NULL: the
+ * scale is 1 and the dtype that of v; other ops do not read it. */
+NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor,
+                    const QuantizeMap *quantize, const Dtype *out);
 
 /* The sum of products of n operands that an equation such as "ij,jk->ik" states, in NumPy's form: a
  * letter for each axis; `...` for the others, which broadcast; without `->` the letters that stand

@@ -95,7 +95,8 @@ static bool is_same(const Builder *builder, NodeId a, NodeId b) {
            shape_equal(&one->shape, &other->shape) &&
            memcmp(&of->number, &with->number, sizeof of->number) == 0 && of->whole == with->whole &&
            of->precision == with->precision && of->axis == with->axis && of->axes == with->axes &&
-           of->keep == with->keep && is_same_per_axis(of->per_axis, with->per_axis);
+           of->keep == with->keep && quantize_map_equal(&of->quantize, &with->quantize) &&
+           is_same_per_axis(of->per_axis, with->per_axis);
 }
 
 /* Equal for what is the same; shapes follow from the rest, mostly. */

@@ -1,6 +1,8 @@
 /* Softmax and product in one op: its dtype and shape rules. See build.h. */
 #include "ir/build/build.h"
 
+#include <math.h>
+
 static NodeId fail_shapes(Builder *b, OpId op, NodeId x, NodeId v, const char *what) {
     const char *x_shape = shape_str(b->dims, b->arena, build_shape_of(b, x));
     const char *v_shape = shape_str(b->dims, b->arena, build_shape_of(b, v));
@@ -14,7 +16,7 @@ static NodeId fail_shapes(Builder *b, OpId op, NodeId x, NodeId v, const char *w
 
 /* The scores have the dtype in which the values are multiplied. */
 static bool check_scores(Builder *b, OpId op, NodeId x, Dtype values) {
-    Dtype scores = graph_node(b->graph, x)->dtype, compute = dtype_compute(values);
+    Dtype scores = graph_node(b->graph, x)->dtype, compute = online_compute(values);
     if (scores == compute) return true;
     build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 1},
                "scores of `%s` are %s where the values are %s, not %s", op_info(op)->name,
@@ -38,7 +40,7 @@ static bool check_rank(Builder *b, OpId op, NodeId node, uint32_t arg) {
 /* The factors of weights are as the scores. */
 static bool check_factor(Builder *b, OpId op, NodeId x, NodeId factor) {
     if (factor == NODE_NONE) return true;
-    if (op_info(op)->log) {
+    if (op_info(op)->row) {
         build_fail(b, DIAG_BAD_ARGUMENT, (BuildPlace){.arg = 3}, "`%s` takes no `factor`",
                    op_info(op)->name)
             ->help = "Factors of weights are not in their sum.";
@@ -56,12 +58,50 @@ static bool check_factor(Builder *b, OpId op, NodeId x, NodeId factor) {
     return false;
 }
 
-NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor, const Dtype *out) {
+/* Sets how the node makes weights of scores of dtype `compute`. The product is one that a matmul
+ * has. */
+static bool take_quantize(Builder *b, const QuantizeMap *given, Dtype values, Node *node) {
+    QuantizeMap *map = &node->attrs.quantize;
+    Dtype compute = online_compute(values);
+    if (op_info(node->op)->power) return true;
+    *map = (QuantizeMap){.scale = 1, .least = -INFINITY, .dtype = values};
+    if (op_info(node->op)->row || !given) return true;
+    *map = *given;
+    map->scale = dtype_round(compute, map->scale);
+    map->least = dtype_round(compute, map->least);
+    if (!quantize_map_fits(map, values)) {
+        build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){0},
+                   "`%s` multiplies values of %s by weights of their dtype, not %s",
+                   op_info(node->op)->name, dtype_name(values), dtype_name(map->dtype))
+            ->help = "8-bit floats multiply one another, and so do i8 and u8.";
+        return false;
+    }
+    bool has_scale = map->scale > 0 && isfinite(map->scale);
+    if (has_scale && (map->least == -INFINITY || (map->least >= 0 && isfinite(map->least))))
+        return true;
+    build_fail(b, DIAG_BAD_ARGUMENT, (BuildPlace){0}, "`%s` of `%s` is %g, as %s",
+               has_scale ? "least" : "scale", op_info(node->op)->name,
+               has_scale ? map->least : map->scale, dtype_name(compute))
+        ->help = has_scale ? "It is at least 0, or left out." : "It is above 0 and finite.";
+    return false;
+}
+
+/* A product of integers or of 8-bit floats is one of f32. */
+static bool take_out(Builder *b, Dtype values, const Dtype *out, Node *node) {
+    Dtype own = online_dtype(node->op, values);
+    Dtype base = dtype_in(values, DTS_FLOAT) ? values : online_compute(values);
+    const OpInfo *info = op_info(node->op);
+    uint32_t arg = info->power ? 4 : info->row ? 3 : 7;
+    return build_check_out(b, (BuildPlace){.arg = arg}, base, out ? out : &own, &node->dtype);
+}
+
+NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, NodeId factor,
+                    const QuantizeMap *quantize, const Dtype *out) {
     if (x == NODE_NONE || v == NODE_NONE) return NODE_NONE;
     Node node = {.op = op, .n_args = factor == NODE_NONE ? 2 : 3, .args = (NodeId[]){x, v, factor}};
-    Dtype dtype = graph_node(b->graph, v)->dtype, own = online_dtype(op, dtype);
+    Dtype dtype = graph_node(b->graph, v)->dtype;
     if (!build_check_dtype(b, op, dtype) || !check_scores(b, op, x, dtype) ||
-        !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out ? out : &own, &node.dtype) ||
+        !take_quantize(b, quantize, dtype, &node) || !take_out(b, dtype, out, &node) ||
         !check_rank(b, op, x, 1) || !check_rank(b, op, v, 2) || !check_factor(b, op, x, factor))
         return NODE_NONE;
     const Shape scores = *build_shape_of(b, x), values = *build_shape_of(b, v);

@@ -30,9 +30,11 @@ typedef struct OnlinePath {
  * them, divided by their sum before or after. */
 typedef struct OnlineFound {
     NodeId matmul, scores;
-    NodeId power;        /* NODE_NONE: not reached */
-    uint32_t side;       /* of the weights in the matmul */
-    OpId op;             /* that does the same */
+    NodeId power;         /* NODE_NONE: not reached */
+    uint32_t side;        /* of the weights in the matmul */
+    OpId op;              /* that does the same */
+    QuantizeMap quantize; /* of an op without powers */
+    NodeId greatest; /* of such an op: the node that is the greatest absolute value of each row */
     OnlinePath weights;  /* from the matmul's operand back to the power, without its division */
     OnlinePath exponent; /* from the power's argument back to the scores, without the shift */
 } OnlineFound;
@@ -46,11 +48,16 @@ typedef struct OnlineReason {
  * must lie in `online` blocks; where the whole graph is rewritten, it may lie in the matmul's block
  * of kernels instead. */
 bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found, OnlineReason *reason);
+/* Whether the matmul multiplies rows that are divided by their greatest absolute value, and then
+ * perhaps scaled, rounded, clamped and cast. *reason is left as it is where there is none. */
+bool online_find_quantized(const Builder *b, NodeId matmul, OnlineFound *found,
+                           OnlineReason *reason);
 /* Whether `id` divides a matmul's result, to which views and casts may lead, by the sum of the
  * weights that the matmul multiplies. */
 bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, OnlineReason *reason);
-/* The logarithm of a sum of exponentials in an `online` block. */
+/* The logarithm of a sum of exponentials in an `online` block, or the greatest absolute value. */
 typedef struct OnlineLog {
+    OpId op;       /* that finds it with a product */
     NodeId scores; /* the exponents, before a maximum is taken off */
     uint32_t axis; /* of the scores, along which the sum goes */
     bool

@@ -351,13 +351,13 @@ NodeId online_make_scores(Builder *b, const Node *matmul, NodeId left, NodeId ri
 }
 
 NodeId online_make_op(Builder *b, OpId op, NodeId scores, NodeId values, NodeId factor,
-                      Dtype dtype) {
+                      const QuantizeMap *quantize, Dtype dtype) {
     NodeId operands[2] = {scores, values};
     if (scores == NODE_NONE || values == NODE_NONE) return NODE_NONE;
     Shape whole, x = *build_shape_of(b, scores), v = *build_shape_of(b, values);
     if (!matmul_shape(b->dims, &x, &v, &whole) || !split_groups(b, operands))
-        return build_online(b, op, scores, values, factor, &dtype);
+        return build_online(b, op, scores, values, factor, quantize, &dtype);
     if (factor != NODE_NONE) factor = build_reshaped(b, factor, build_shape_of(b, operands[0]));
-    NodeId result = build_online(b, op, operands[0], operands[1], factor, &dtype);
+    NodeId result = build_online(b, op, operands[0], operands[1], factor, quantize, &dtype);
     return result == NODE_NONE ? result : build_reshaped(b, result, &whole);
 }

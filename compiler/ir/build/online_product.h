@@ -13,6 +13,6 @@
 NodeId online_make_scores(Builder *b, const Node *matmul, NodeId left, NodeId right);
 /* Makes build_online's op, whose groups are those of the scores' matmul. */
 NodeId online_make_op(Builder *b, OpId op, NodeId scores, NodeId values, NodeId factor,
-                      Dtype dtype);
+                      const QuantizeMap *quantize, Dtype dtype);
 
 #endif

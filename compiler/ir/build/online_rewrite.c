@@ -13,7 +13,7 @@ typedef enum {
     NODE_COPIED,
     NODE_ONLINE,  /* a matmul: the op takes its place */
     NODE_DIVIDED, /* the op's result is divided already: the dividend takes its place */
-    NODE_LOG,     /* a logarithm of a sum of exponentials */
+    NODE_LOG,     /* a logarithm of a sum of exponentials, or a greatest absolute value */
 } Change;
 
 enum {
@@ -36,6 +36,7 @@ typedef struct Rewriter {
     uint32_t *arg;         /* per node that is NODE_DIVIDED: its dividend */
     NodeFlags scored;      /* SCORED */
     NodeId *moved;         /* per node: what took its place */
+    NodeId *wide;          /* per node that is NODE_ONLINE: the op's result, before it is rounded */
 } Rewriter;
 
 static void count_users(Rewriter *r) {
@@ -119,8 +120,8 @@ static void report_empty(const Rewriter *r, uint32_t block) {
         str_format(b->arena,
                    "the `online` block has a `%s`, but no softmax whose axis a product contracts",
                    op_info(r->nodes[reduction].op)->name),
-        "Products of powers of scores and logarithms of sums of powers are all that is rescaled; "
-        "other reductions, such as quotients by a greatest value, belong outside the block.");
+        "Products of powers of scores or of quotients by a greatest absolute value, and logarithms "
+        "of sums of powers, are all that is rescaled; other reductions belong outside the block.");
 }
 
 /* Reports what cannot become an op, and blocks that have nothing that can. */
@@ -197,6 +198,93 @@ static void find_scored(Rewriter *r) {
     }
 }
 
+/* Whether op `row` finds the result of rows of the product `op`. */
+static bool finds(OpId op, OpId row) {
+    return op_info(row)->power == op_info(op)->power && op_info(row)->row && !op_info(op)->row;
+}
+
+/* Whether the value is made before node `id`, or by moves of such a value. */
+static bool may_be_early(const Rewriter *r, NodeId value, NodeId id) {
+    while (value >= id) {
+        const Node *node = &r->nodes[value];
+        if ((op_info(node->op)->cls != CLASS_VIEW && node->op != OP_CAST) || node->n_args != 1)
+            return false;
+        value = node->args[0];
+    }
+    return true;
+}
+
+/* Whether the product's weights are those of the logarithm, row by row in one order, and its values
+ * may be made before it. */
+static bool has_weights_of(const Rewriter *r, NodeId matmul, NodeId id) {
+    const OnlineFound *found = &r->found[matmul];
+    const OnlineLog *log = &r->logs[id];
+    const Node *product = &r->nodes[matmul];
+    const Shape *scores = &r->nodes[log->scores].shape;
+    if (r->change[matmul] != NODE_ONLINE || !finds(found->op, log->op) ||
+        r->online[matmul] != r->online[id] || found->scores != log->scores ||
+        !may_be_early(r, product->args[1 - found->side], id) || found->exponent.n > 1 ||
+        log->axis + (found->side ? 2 : 1) != scores->rank)
+        return false;
+    for (uint32_t i = 0; i < found->weights.n; i++) {
+        const Node *step = &r->nodes[found->weights.ops[i]];
+        if (found->weights.steps[i] == STEP_MASK || op_info(step->op)->cls == CLASS_VIEW)
+            return false;
+    }
+    Shape rows = product->shape, own = *scores;
+    uint32_t m = product->shape.rank - (found->side ? 1 : 2);
+    rows.dims[rows.rank - 2] = product->shape.dims[m];
+    rows.rank--;
+    own.dims[log->axis] = own.dims[own.rank - 1];
+    own.rank--;
+    return shape_equal(&rows, &own) &&
+           dim_lo(r->b->dims, product->shape.dims[2 * rows.rank - 1 - m]) > 0;
+}
+
+/* Outside of blocks rows are quantised as they are written: a row's own step is half as large as
+ * that of the recurrence may be, and integers are multiplied faster by themselves. */
+static bool find_quantized(Rewriter *r, NodeId id) {
+    OnlineFound found;
+    OnlineReason reason = r->reasons[id];
+    if (!r->online[id]) return false;
+    bool is_found = online_find_quantized(r->b, id, &found, &reason);
+    if (is_found || (reason.message && !r->reasons[id].message)) r->found[id] = found;
+    r->reasons[id] = is_found ? (OnlineReason){NULL, NULL} : reason;
+    return is_found;
+}
+
+/* Whether elementwise ops make the node of reductions along `axis` of values that elementwise ops
+ * make of the scores. So its rows are those of the scores, in the same order. */
+static bool has_rows_of_scores(const Rewriter *r, NodeId id, NodeId scores, uint32_t axis) {
+    const Node *node = &r->nodes[id];
+    const OpInfo *info = op_info(node->op);
+    if (info->cls == CLASS_REDUCE)
+        return node->attrs.axes == 1u << axis &&
+               shape_equal(&r->nodes[node->args[0]].shape, &r->nodes[scores].shape) &&
+               has_rows_of_scores(r, node->args[0], scores, axis);
+    if (id == scores || node->op == OP_CONST) return true;
+    bool has = info->cls == CLASS_ELTWISE || info->cls == CLASS_CAST;
+    for (uint32_t k = 0; has && k < node->n_args; k++)
+        has = has_rows_of_scores(r, node->args[k], scores, axis);
+    return has;
+}
+
+/* The greatest values of rows that products find too. */
+static void find_greatest(Rewriter *r) {
+    for (NodeId id = 0; id < r->n; id++) {
+        const OnlineFound *found = &r->found[id];
+        if (r->change[id] != NODE_ONLINE || op_info(found->op)->power) continue;
+        NodeId greatest = found->greatest;
+        uint32_t rank = r->nodes[found->scores].shape.rank, axis = rank - (found->side ? 2 : 1);
+        if (r->change[greatest] != NODE_COPIED ||
+            !has_rows_of_scores(r, greatest, found->scores, axis))
+            continue;
+        r->logs[greatest] =
+            (OnlineLog){.op = OP_QUANTIZE_AMAX, .scores = found->scores, .axis = axis};
+        if (has_weights_of(r, id, greatest)) r->change[greatest] = NODE_LOG;
+    }
+}
+
 /* Finds what may change. */
 static void find_all(Rewriter *r) {
     const Graph *graph = r->b->graph;
@@ -206,10 +294,12 @@ static void find_all(Rewriter *r) {
             r->change[id] = NODE_LOG;
         else if (!graph_is_matmul(graph, id))
             find_quotient(r, id);
-        else if (online_find_product(r->b, id, &r->found[id], &r->reasons[id]))
+        else if (online_find_product(r->b, id, &r->found[id], &r->reasons[id]) ||
+                 find_quantized(r, id))
             r->change[id] = NODE_ONLINE;
     }
     if (r->b->rewrites) leave_read(r);
+    find_greatest(r);
     find_scored(r);
     report_all(r);
 }
@@ -266,7 +356,7 @@ static bool make_operands(Rewriter *r, NodeId id, NodeId *scores, NodeId *values
     *scores = online_hide(&nodes, found, *scores);
     if (*scores == NODE_NONE) return false;
     const Operand operand = operand_tensor(*scores);
-    *scores = build_cast(b, &operand, dtype_compute(graph_node(b->graph, *values)->dtype));
+    *scores = build_cast(b, &operand, online_compute(graph_node(b->graph, *values)->dtype));
     if (found->side) *scores = swap_last(b, *scores), *values = swap_last(b, *values);
     return *scores != NODE_NONE && *values != NODE_NONE;
 }
@@ -279,14 +369,16 @@ static NodeId make_online(Rewriter *r, NodeId id) {
     NodeId scores, values, factor;
     if (!make_operands(r, id, &scores, &values) || !online_make_factor(&nodes, found, &factor))
         return NODE_NONE;
-    Dtype compute = dtype_compute(graph_node(b->graph, values)->dtype);
+    Dtype compute = online_compute(graph_node(b->graph, values)->dtype);
     if (found->side && factor != NODE_NONE) factor = swap_last(b, factor);
-    bool has_rows = online_has_rows(found);
-    NodeId result =
-        online_make_op(b, found->op, scores, values, factor, has_rows ? compute : matmul->dtype);
+    bool is_wide = online_has_rows(found) || !dtype_in(matmul->dtype, DTS_FLOAT);
+    NodeId result = online_make_op(b, found->op, scores, values, factor, &found->quantize,
+                                   is_wide ? compute : matmul->dtype);
     if (found->side && result != NODE_NONE) result = swap_last(b, result);
-    if (!has_rows || result == NODE_NONE) return result;
-    result = online_scale_rows(&nodes, found, result);
+    if (!is_wide || result == NODE_NONE) return result;
+    result = r->wide[id] = online_scale_rows(&nodes, found, result);
+    if (result != NODE_NONE && dtype_is_int(matmul->dtype))
+        result = build_eltwise(b, OP_ROUND, 1, (Operand[]){operand_tensor(result)});
     if (result == NODE_NONE) return result;
     const Operand wide = operand_tensor(result);
     return build_cast(b, &wide, matmul->dtype);
@@ -294,50 +386,12 @@ static NodeId make_online(Rewriter *r, NodeId id) {
 
 /* Logarithms. */
 
-/* Whether the value is made before node `id`, or by moves of such a value. */
-static bool may_be_early(const Rewriter *r, NodeId value, NodeId id) {
-    while (value >= id) {
-        const Node *node = &r->nodes[value];
-        if ((op_info(node->op)->cls != CLASS_VIEW && node->op != OP_CAST) || node->n_args != 1)
-            return false;
-        value = node->args[0];
-    }
-    return true;
-}
-
 /* Makes it; it is made again in its own place, and the two are joined. */
 static bool make_early(Rewriter *r, NodeId value, NodeId id) {
     if (value < id) return true;
     if (!make_early(r, r->nodes[value].args[0], id)) return false;
     r->moved[value] = copy(r, value, 0, NODE_NONE);
     return r->moved[value] != NODE_NONE;
-}
-
-/* Whether the product's weights are those of the logarithm, row by row in one order, and its values
- * may be made before it. */
-static bool has_weights_of(const Rewriter *r, NodeId matmul, NodeId id) {
-    const OnlineFound *found = &r->found[matmul];
-    const OnlineLog *log = &r->logs[id];
-    const Node *product = &r->nodes[matmul];
-    const Shape *scores = &r->nodes[log->scores].shape;
-    if (r->change[matmul] != NODE_ONLINE || found->op != OP_SOFTMAX_MATMUL ||
-        r->online[matmul] != r->online[id] || found->scores != log->scores ||
-        !may_be_early(r, product->args[1 - found->side], id) || found->exponent.n > 1 ||
-        log->axis + (found->side ? 2 : 1) != scores->rank)
-        return false;
-    for (uint32_t i = 0; i < found->weights.n; i++) {
-        const Node *step = &r->nodes[found->weights.ops[i]];
-        if (found->weights.steps[i] == STEP_MASK || op_info(step->op)->cls == CLASS_VIEW)
-            return false;
-    }
-    Shape rows = product->shape, own = *scores;
-    uint32_t m = product->shape.rank - (found->side ? 1 : 2);
-    rows.dims[rows.rank - 2] = product->shape.dims[m];
-    rows.rank--;
-    own.dims[log->axis] = own.dims[own.rank - 1];
-    own.rank--;
-    return shape_equal(&rows, &own) &&
-           dim_lo(r->b->dims, product->shape.dims[2 * rows.rank - 1 - m]) > 0;
 }
 
 /* The scores as a matrix of rows, and a column of zeros. */
@@ -386,8 +440,8 @@ static NodeId make_log(Rewriter *r, NodeId id) {
                                make_operands(r, matmul, &scores, &values)
                          : make_alone(r, log, &scores, &values);
     if (!is_made) return NODE_NONE;
-    Dtype compute = dtype_compute(graph_node(b->graph, values)->dtype), dtype = r->nodes[id].dtype;
-    NodeId made = online_make_op(b, OP_SOFTMAX_LSE, scores, values, NODE_NONE, compute);
+    Dtype compute = online_compute(graph_node(b->graph, values)->dtype), dtype = r->nodes[id].dtype;
+    NodeId made = online_make_op(b, log->op, scores, values, NODE_NONE, NULL, compute);
     made = first_column(b, made);
     if (made == NODE_NONE) return made;
     Shape shape = r->nodes[log->is_taken ? log->scores : id].shape;
@@ -412,6 +466,12 @@ static bool makes_scores(const Rewriter *r, NodeId id) {
            node->attrs.precision == PRECISION_FULL;
 }
 
+/* Whether the node makes floats of integers that the op's result was rounded to. */
+static bool converts_wide(const Rewriter *r, const Node *node) {
+    return node->op == OP_CAST && dtype_is_float(node->dtype) &&
+           r->change[node->args[0]] == NODE_ONLINE && dtype_is_int(r->nodes[node->args[0]].dtype);
+}
+
 static NodeId rebuild(Rewriter *r, NodeId id) {
     const Node *node = &r->nodes[id];
     Builder *b = r->b;
@@ -422,6 +482,12 @@ static NodeId rebuild(Rewriter *r, NodeId id) {
     const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
     NodeId made = NODE_NONE;
     bool is_copied = r->change[id] == NODE_COPIED && !makes_scores(r, id);
+    if (is_copied && converts_wide(r, node)) {
+        const Operand wide = operand_tensor(r->wide[node->args[0]]);
+        made = build_cast(b, &wide, node->dtype);
+        if (made != NODE_NONE && node->name) graph_node(b->graph, made)->name = node->name;
+        return made;
+    }
     bool may_mask = is_copied && r->online[id] && node_has(r->scored, id, SCORED);
     if (may_mask && !online_mask_sum(&nodes, id, &made)) return NODE_NONE;
     if (is_copied && made == NODE_NONE) return copy(r, id, 0, NODE_NONE);
@@ -529,7 +595,7 @@ static void note_all(const Rewriter *r) {
         NodeId moved = r->moved[id];
         NodeId power = online_summed_powers(graph, moved);
         if (!node_has(live, moved, BUILD_LIVE)) continue;
-        if (r->change[id] == NODE_ONLINE)
+        if (r->change[id] == NODE_ONLINE && op_info(r->found[id].op)->power)
             note(r, id, r->found[id].op, NULL);
         else if (r->reasons[id].message)
             note(r, id, r->nodes[id].op, r->reasons[id].message);
@@ -557,6 +623,7 @@ void build_make_online(Builder *b) {
     r.arg = arena_array(b->arena, uint32_t, n);
     r.scored = node_flags_new(b->arena, n);
     r.moved = arena_array(b->arena, NodeId, n);
+    r.wide = arena_array(b->arena, NodeId, n);
     count_users(&r);
     find_all(&r);
     if (b->n_errors || !rebuild_all(&r)) return;

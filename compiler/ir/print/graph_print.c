@@ -182,6 +182,23 @@ static void print_windows_attrs(const Printer *p, const Node *node) {
     print_of_axes(p, "dilation", axes, node->attrs.per_axis->dilation);
 }
 
+/* What differs from the defaults of an ONLINE op. */
+static void print_quantize(const Printer *p, const Node *node) {
+    const QuantizeMap *map = &node->attrs.quantize;
+    const Node *values = graph_node(p->graph, node->args[1]);
+    if (op_info(node->op)->power || op_info(node->op)->row) return;
+    if (map->scale != 1) {
+        text_puts(p->out, ", scale=");
+        print_float(online_compute(values->dtype), map->scale, p->out);
+    }
+    if (map->least != -INFINITY) {
+        text_puts(p->out, ", least=");
+        print_float(online_compute(values->dtype), map->least, p->out);
+    }
+    if (map->dtype != values->dtype) text_printf(p->out, ", dtype=%s", dtype_name(map->dtype));
+    if (map->rounds) text_puts(p->out, ", round=true");
+}
+
 static void print_view_attrs(const Printer *p, const Node *node) {
     if (node->op == OP_SLICE) print_slice_attrs(p, node);
     if (node->op == OP_PAD) print_pad_attrs(p, node);
@@ -240,6 +257,7 @@ static void print_attrs(const Printer *p, const Node *node) {
         print_view_attrs(p, node);
         return;
     case CLASS_ONLINE:
+        print_quantize(p, node);
         if (node->dtype != online_dtype(node->op, graph_node(p->graph, node->args[1])->dtype))
             text_printf(p->out, ", out=%s", dtype_name(node->dtype));
         return;

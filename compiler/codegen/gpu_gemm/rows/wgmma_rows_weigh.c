@@ -464,7 +464,7 @@ static void set_sums(const WgmmaRows *s, uint32_t r, Val value) {
 void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
     const Kernel *kernel = s->out_lower->kernel;
-    bool is_part = kernel->segment_axis != NO_AXIS, is_log = kernel->reduces.data[0].log;
+    bool is_part = kernel->segment_axis != NO_AXIS, is_log = kernel->reduces.data[0].row;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val second = k_load(k, k->f32, s->total[r][1]);
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), second);
@@ -476,7 +476,7 @@ void wgmma_rows_end(WgmmaRows *s) {
             store_row(s, r, exact);
         }
         if (is_log && !is_part)
-            set_sums(s, r, online_log(s->out_lower, 0, greatest_of_row(s, r), exact));
+            set_sums(s, r, online_of_row(s->out_lower, 0, greatest_of_row(s, r), exact));
         else
             scale_sums(s, r, is_part ? rest : k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
