@@ -131,3 +131,17 @@ Test(online_quantize, the_product_has_the_greatest_values, .timeout = 60) {
     }
     arena_free(arena);
 }
+
+/* A CPU makes the scores in the launch of the product, to the same bits as kernels of their own
+ * (`fusec verify` compares them). */
+Test(online_quantize, a_cpu_makes_the_scores_in_the_launch) {
+    Compiled p = compiled_new(
+        "graph g(x: f32[512, 256], w: f32[256, 1024], v: i8[1024, 256]) -> (y: f32[512, 256]) {\n"
+        "  online {\n    s = relu(x @ w)\n    a = maximum(max(abs(s), axis=1, keep=true), 1e-6)\n"
+        "    q = cast(round(s / a * 127), i8)\n"
+        "    y = cast(matmul(q, v, out=i32), f32) * (a / 127)\n  }\n}\n",
+        TARGET_CPU_V4);
+    cr_expect_eq(p.plan->launches.n, 1u);
+    cr_expect_eq(p.plan->launches.data[0].mode, LAUNCH_GEMM_ONLINE);
+    compile_free(&p);
+}

@@ -699,7 +699,7 @@ def quantize_matmul(d):
     step = 1 if is_int else DTYPES[dtype].eps * scale
     bound = 2 * step * float(np.abs(v.astype(np.float64)).sum(-2).max()) + 2.0**-18 * float(np.abs(wanted).max())
     out = scores if is_int or dtype in STORED else dtype
-    given = dict(scale=scale, least=0.25, **({"round": "true"} if is_int else {}))
+    given = dict(scale=scale, least=0.25, **({"round": True} if is_int else {}))
     return Case(call("quantize_matmul", "x", "v", **given), {"x": (scores, x), "v": (dtype, v)}, [(out, wanted)],
                 absolute=bound)
 
