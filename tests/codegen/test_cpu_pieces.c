@@ -245,3 +245,27 @@ Test(cpu_pieces, a_guard_of_a_quotient_is_one_of_its_dividend) {
                  "    -> (y: f16[H + 6, H + 3, 1, H + 1]) { y = concat([x, z], axis=1) }\n",
                  CODE_LLVM_IR, "div <"));
 }
+
+/* Pieces that are shorter than a vector of 16-bit elements, and have whole halves of it. */
+Test(cpu_pieces, halves_of_a_vector_have_no_masks) {
+    const char *source = "graph g(x: bf16[33, 16], c: f32[33, 8]) -> (y: bf16[33, 16]) {\n"
+                         "  turned = concat([-x[:, 8:16], x[:, 0:8]], axis=1)\n"
+                         "  y = turned * cast(concat([c, c], axis=1), bf16)\n}\n";
+    cr_expect_not(code_has(source, CODE_LLVM_IR, "masked.load"), "%s", source);
+    check_source(source, NULL, true);
+}
+
+/* Squares of whole vectors are turned, and each step of it is one instruction. */
+Test(cpu_pieces, squares_are_turned_without_masks, .timeout = 240) {
+    static const char *const dtypes[] = {"u8", "bf16", "f32", "f64"};
+    for (int d = 0; d < 4; d++) {
+        char source[200];
+        snprintf(source, sizeof source,
+                 "graph g(x: %s[3, 32, 64]) -> (y: %s[3, 64, 32]) {\n"
+                 "  y = transpose(x, perm=[0, 2, 1])\n}\n",
+                 dtypes[d], dtypes[d]);
+        cr_expect_not(code_has(source, CODE_LLVM_IR, "masked.load"), "%s", source);
+        cr_expect_not(code_has(source, CODE_ASSEMBLY, "blend"), "%s", source);
+        check_source(source, NULL, true);
+    }
+}

@@ -8,6 +8,7 @@ typedef struct Map {
     const Stage *stage;
     Point point; /* of the unit */
     uint32_t lanes;
+    bool has_whole_pieces; /* each piece between cuts has whole vectors alone */
 } Map;
 
 static void map_step(void *user, Val at, Val mask) {
@@ -63,13 +64,27 @@ static bool has_masks(const Lower *lower, Dtype dtype) {
     return dtype_bytes(dtype) >= WORD_BYTES || lower->k->target->vector_bytes >= CPU_LINE_BYTES;
 }
 
+/* The lanes of vectors of which the axis and all pieces have whole ones: of full vectors, or of
+ * halves; 0: there are rests. */
+static uint32_t whole_lanes(const Lower *lower, const CpuCuts *cuts, uint32_t lanes) {
+    DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
+    for (uint32_t n = lanes; n > 1 && n >= lanes / 2; n /= 2) {
+        bool is_whole = cpu_is_multiple(lower, extent, n);
+        for (uint32_t i = 0; i < cuts->n; i++) is_whole &= cuts->at[i] % n == 0;
+        if (is_whole) return n;
+    }
+    return 0;
+}
+
 /* Cuts along the lane axis if a vector may begin at them, and the pieces are short enough in code
  * and long enough in vectors: a loop without guards has no masked loads, which a CPU does not
- * prefetch, and AVX2 has none of 8 and 16 bits. */
-static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
+ * prefetch, and AVX2 has none of 8 and 16 bits. Without those, pieces of whole half vectors are
+ * long enough too; then the map's vectors are halves. */
+static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, Map *map) {
     enum { MANY_CUTS = 3, LONG = 4, LONG_WITHOUT_MASKS = 2 }; /* in vectors; measured */
     enum { MOST_COST = 1024 };                                /* of code, in primitives; judged */
     bool are_masked = true;
+    uint32_t lanes = map->lanes;
     Arena *arena = lower->k->arena;
     const Kernel *kernel = lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -84,16 +99,20 @@ static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
         if (live[id] && s->kind == SCALAR_LOAD) are_masked &= has_masks(lower, s->dtype);
     }
     int64_t mean = cuts.n ? cuts.at[cuts.n - 1] / cuts.n : 0;
-    bool are_worthy = cost * cuts.n <= MOST_COST &&
-                      (cuts.n < MANY_CUTS ? mean >= (are_masked ? LONG : LONG_WITHOUT_MASKS) * lanes
-                                          : mean >= lanes / 2);
+    uint32_t n_whole = whole_lanes(lower, &cuts, lanes);
+    bool are_long = cuts.n < MANY_CUTS ? mean >= (are_masked ? LONG : LONG_WITHOUT_MASKS) * lanes
+                                       : mean >= lanes / 2;
+    bool are_worthy = cost * cuts.n <= MOST_COST && (are_long || (!are_masked && n_whole));
     const Stage *stage = &kernel->stages.data[0];
     for (uint32_t i = 0; i < stage->stores.n && are_worthy; i++)
         are_worthy =
             kernel_is_smooth(arena, kernel, stage->stores.data[i].value, axis, INDEX_ANY_START) &&
             index_lane_motion(tab, stage->stores.data[i].address, axis, INDEX_ANY_START) !=
                 LANES_VARYING;
-    return are_worthy ? cuts : (CpuCuts){.n = 0};
+    if (!are_worthy || !cuts.n) return (CpuCuts){.n = 0};
+    if (!are_long) map->lanes = n_whole;
+    map->has_whole_pieces = n_whole == map->lanes;
+    return cuts;
 }
 
 /* Steps of `unroll` vectors while there are so many, then steps of one. */
@@ -112,7 +131,8 @@ static void map_piece(void *user, const PointPiece *piece, CpuSpan span) {
     Map map = *(const Map *)user;
     Lower *lower = map.point.lower;
     DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
-    bool is_whole = !piece->is_any && cpu_is_multiple(lower, extent, map.lanes);
+    bool is_whole =
+        piece->is_any ? map.has_whole_pieces : cpu_is_multiple(lower, extent, map.lanes);
     map.point = point_inside(&map.point);
     map.point.piece = *piece;
     map.point.block = piece->is_any ? INDEX_ANY_START : 0;
@@ -133,7 +153,7 @@ static void map_unit(Lower *lower, Map *map, Val unit_index) {
     Val n = cpu_at_most(lower, rest, sched->cpu_map.chunk_elems);
     CpuRoots roots = cpu_stage_roots(lower, map->stage);
     point_prepare(&map->point, roots.ids, roots.n, 1u << axis);
-    CpuCuts cuts = worthy_cuts(lower, roots, map->lanes);
+    CpuCuts cuts = worthy_cuts(lower, roots, map);
     cpu_each_piece(lower, &cuts, (CpuSpan){from, n}, map_piece, map);
 }
 

@@ -98,6 +98,14 @@ static void compute_square(const Tile *tile, Val at, Val mask) {
     turn_squares(tile, at);
 }
 
+/* Whether no piece is shorter than a vector: the axis is one piece, of whole vectors. */
+static bool has_whole_vectors(const Tile *tile) {
+    const Lower *lower = tile->lower;
+    const MapTileSched *sched = &lower->variant->sched.map_tile;
+    return !tile->piece.is_any && sched->tile_m % tile->lanes == 0 &&
+           cpu_is_multiple(lower, kernel_axis_extent(lower->kernel, tile->in), tile->lanes);
+}
+
 /* A piece shorter than a vector has a mask. What its square computes past the piece, the next piece
  * replaces. */
 static void compute_piece(void *user, const PointPiece *piece, CpuSpan span) {
@@ -105,13 +113,18 @@ static void compute_piece(void *user, const PointPiece *piece, CpuSpan span) {
     Lower *lower = tile.lower;
     const Codegen *k = lower->k;
     tile.piece = *piece;
+    if (tile.lanes == 1 || has_whole_vectors(&tile)) {
+        Loop loop = loop_over(k, span.n, tile.lanes);
+        compute_square(&tile, k_add(k, span.begin, loop.index), NULL);
+        loop_end(k, &loop);
+        return;
+    }
     Val is_long = k_uge(k, span.n, lower_index_const(lower, tile.lanes));
     Val last = k_subi(k, span.n, tile.lanes);
     Loop loop = loop_over(k, k_select(k, is_long, span.n, lower_index_const(lower, 0)), tile.lanes);
     Val at = k_select(k, k_ult(k, loop.index, last), loop.index, last);
     compute_square(&tile, k_add(k, span.begin, at), NULL);
     loop_end(k, &loop);
-    if (tile.lanes == 1) return;
     If is_short = if_begin(k, k_xori(k, is_long, 1));
     compute_square(&tile, span.begin, cpu_lanes_below(lower, span.n, tile.lanes));
     if_end(k, &is_short);

@@ -1,6 +1,7 @@
 /* See build.h. */
 #include "codegen/llvm/build.h"
 
+#include <llvm-c/Target.h>
 #include <string.h>
 
 LLVMTypeRef k_vector_of(LLVMTypeRef type, uint32_t lanes) {
@@ -215,22 +216,55 @@ void if_end(const Codegen *k, If *branch) {
     if (branch->after) k_branch(k, branch->after);
 }
 
-/* A transpose in log2(lanes) stages: stage s swaps bit s of the vector number with bit s of the
- * lane number. */
-void k_transpose(const Codegen *k, Val *vectors, uint32_t n) {
+/* A transpose in log2(lanes) stages.
+ *
+ * Vectors are made of parts of 128 bits. First the squares of vectors by a part's lanes are
+ * transposed, by as many stages of a perfect shuffle as it takes: x86 interleaves parts in one
+ * instruction, whatever the width of a lane. Then stage s swaps bit s of the vector number with
+ * bit s of the lane number, which moves whole parts. */
+
+enum { PART_BITS = 128 };
+
+static Val interleave(const Codegen *k, Val a, Val b, uint32_t part, uint32_t first) {
+    uint32_t n = k_lanes(a);
+    Val *lanes = arena_array(k->arena, Val, n);
+    for (uint32_t i = 0; i < n; i++)
+        lanes[i] = k_i32(k, i / part * part + first + i % part / 2 + i % 2 * n);
+    return k_shuffle(k, a, b, LLVMConstVector(lanes, n));
+}
+
+/* Transposes `part` vectors within their parts. */
+static void transpose_parts(const Codegen *k, Val *vectors, uint32_t part) {
+    Val *before = arena_array(k->arena, Val, part);
+    for (uint32_t s = 1; s < part; s *= 2) {
+        memcpy(before, vectors, part * sizeof *before);
+        for (uint32_t i = 0; i < part; i++)
+            vectors[i] =
+                interleave(k, before[i / 2], before[i / 2 + part / 2], part, i % 2 * (part / 2));
+    }
+}
+
+static void swap_bit(const Codegen *k, Val *vectors, uint32_t n, uint32_t s) {
     Val *low = arena_array(k->arena, Val, n);
     Val *high = arena_array(k->arena, Val, n);
-    for (uint32_t s = 1; s < n; s *= 2) {
-        for (uint32_t i = 0; i < n; i++) {
-            low[i] = k_i32(k, i & s ? n + i - s : i);
-            high[i] = k_i32(k, i & s ? n + i : i + s);
-        }
-        Val low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
-        for (uint32_t i = 0; i < n; i++) {
-            if (i & s) continue;
-            Val a = vectors[i], b = vectors[i + s];
-            vectors[i] = k_shuffle(k, a, b, low_mask);
-            vectors[i + s] = k_shuffle(k, a, b, high_mask);
-        }
+    for (uint32_t i = 0; i < n; i++) {
+        low[i] = k_i32(k, i & s ? n + i - s : i);
+        high[i] = k_i32(k, i & s ? n + i : i + s);
     }
+    Val low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i & s) continue;
+        Val a = vectors[i], b = vectors[i + s];
+        vectors[i] = k_shuffle(k, a, b, low_mask);
+        vectors[i + s] = k_shuffle(k, a, b, high_mask);
+    }
+}
+
+void k_transpose(const Codegen *k, Val *vectors, uint32_t n) {
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(k->module);
+    uint64_t bits = LLVMSizeOfTypeInBits(layout, k_element_type(vectors[0]));
+    uint32_t part = n;
+    while (part > 1 && part * bits > PART_BITS) part /= 2;
+    for (uint32_t i = 0; i < n; i += part) transpose_parts(k, &vectors[i], part);
+    for (uint32_t s = part; s < n; s *= 2) swap_bit(k, vectors, n, s);
 }
