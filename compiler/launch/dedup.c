@@ -6,9 +6,12 @@
 #include "base/keytab.h"
 #include "launch/part.h"
 #include "plan/launch.h"
+#include "template/cpu_pack.h"
 
 #include "plan/in_place.h"
 #include "plan/words.h"
+
+#include <string.h>
 
 /* Writes a key. */
 typedef struct Writer {
@@ -192,6 +195,61 @@ static bool are_same(const Owner *a, const Owner *b) {
     return same && passes_alike(a, b);
 }
 
+/* Whether each term of `whole` is one of `part`, and the others of that are ranges. */
+static bool adds_ranges(const Predicate *part, const Predicate *whole) {
+    uint32_t n_common = 0;
+    for (uint32_t i = 0; i < part->n; i++) {
+        bool is_common = false;
+        for (uint32_t j = 0; j < whole->n && !is_common; j++)
+            is_common = predicate_terms_are_equal(&part->terms[i], &whole->terms[j]);
+        n_common += is_common;
+        if (!is_common && part->terms[i].kind != TERM_RANGE) return false;
+    }
+    return n_common == whole->n;
+}
+
+static bool have_same_sched(Arena *arena, const Kernel *kernel, const Sched *a, const Sched *b) {
+    Text of_a = {.arena = arena}, of_b = {.arena = arena};
+    sched_print(kernel, a, &of_a);
+    sched_print(kernel, b, &of_b);
+    return strcmp(text_str(&of_a), text_str(&of_b)) == 0;
+}
+
+/* Whether results of the kernel may be stored turned, which takes units of all columns, and the
+ * schedules have units of different columns. */
+static bool turn_otherwise(const Kernel *kernel, const Sched *a, const Sched *b) {
+    bool is_across = a->cpu_gemm.is_transposed;
+    bool has_same = is_across ? a->cpu_gemm.unit_m == b->cpu_gemm.unit_m
+                              : a->cpu_gemm.unit_n == b->cpu_gemm.unit_n;
+    uint32_t axis = is_across ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
+    return !has_same && cpu_pack_stores_apart(kernel, axis, a->lanes);
+}
+
+/* Whether the code of variant `v` + 1 serves variant `v` too. */
+static bool serves_variant(Arena *arena, const Owner *own, uint32_t v) {
+    for (uint32_t k = 0; k < own->launch->n; k++) {
+        const Kernel *kernel = kernel_of(own, k);
+        const Variant *few = &kernel->variants[v], *all = few + 1;
+        bool differ = sched_differ_in_units(&few->sched, &all->sched) &&
+                      !turn_otherwise(kernel, &few->sched, &all->sched);
+        if (!adds_ranges(&few->predicate, &all->predicate) ||
+            !(differ || (k > 0 && have_same_sched(arena, kernel, &few->sched, &all->sched))))
+            return false;
+    }
+    return true;
+}
+
+/* Variants that differ in their work units alone have one function, which asks for the extents. */
+static void share_variants(Arena *arena, const Owner *own) {
+    const Kernel *kernel = kernel_of(own, 0);
+    for (uint32_t v = 0; v + 1 < kernel->n_variants; v++) {
+        bool is_taken = v > 0 && kernel->variants[v - 1].is_shared;
+        if (is_taken || !serves_variant(arena, own, v)) continue;
+        kernel->variants[v].symbol = kernel->variants[v + 1].symbol;
+        kernel->variants[v].is_shared = true;
+    }
+}
+
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
     Vec(Owner) owners = {0}; /* the first of each kind owns the function */
     for (uint32_t p = 0; p < n_plans; p++)
@@ -204,7 +262,9 @@ void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
                 kernel->variants[v].symbol = kernel_of(twin, 0)->variants[v].symbol;
                 kernel->variants[v].is_shared = true;
             }
-            if (!twin) vec_push(arena, &owners, own);
+            if (twin) continue;
+            share_variants(arena, &own);
+            vec_push(arena, &owners, own);
         }
 }
 

@@ -21,6 +21,20 @@ GemmTile sched_tile(const Sched *sched) {
     return (GemmTile){0};
 }
 
+bool sched_differ_in_units(const Sched *a, const Sched *b) {
+    CpuGemmSched of_a = sched_cpu_gemm_params(a), of_b = sched_cpu_gemm_params(b);
+    bool is_across = of_a.is_transposed;
+    uint32_t rows = is_across ? of_a.tile_n : of_a.tile_m,
+             columns = is_across ? of_a.tile_m : of_a.tile_n;
+    return a->template == TEMPLATE_CPU_GEMM && b->template == TEMPLATE_CPU_GEMM &&
+           of_a.is_blocked && of_b.is_blocked && !of_a.has_strips && !of_b.has_strips &&
+           of_b.is_transposed == is_across && of_a.tile_k == of_b.tile_k &&
+           of_a.register_m == of_b.register_m && of_a.register_n == of_b.register_n &&
+           rows <= (is_across ? of_b.tile_n : of_b.tile_m) &&
+           columns == (is_across ? of_b.tile_m : of_b.tile_n) && a->lanes == b->lanes &&
+           a->unroll == b->unroll;
+}
+
 uint32_t sched_lanes_out(const Sched *sched) {
     switch (template_info(sched->template)->params) {
     case SCHED_MAP_TILE:

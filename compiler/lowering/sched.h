@@ -160,6 +160,9 @@ static inline uint32_t sched_epilogue_rows(const Sched *sched) {
                ? sched->gemm.warps_m * EPILOGUE_WARP_ROWS
                : sched_tile(sched).m;
 }
+/* CPU: whether the schedules differ in work units alone, and in the rows of a tile, of which `b`
+ * has no fewer. Then code for `b` that takes its units from `a` is code for `a` too. */
+bool sched_differ_in_units(const Sched *a, const Sched *b);
 /* How many axes before the last the lane axis of a map is. */
 uint32_t sched_lanes_out(const Sched *sched);
 /* CPU: most elements of the lane axis in a work unit; 0: all. */

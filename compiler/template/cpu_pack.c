@@ -200,3 +200,12 @@ bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     needs_vectors = needs_vectors && !has_runs;
     return n_columns < lanes && n_rows > n_columns && needs_vectors;
 }
+
+bool cpu_pack_stores_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        if (index_lane_motion(tab, kernel->row_stores.data[i].address, axis, lanes) !=
+            LANES_VARYING)
+            return false;
+    return true;
+}

@@ -45,6 +45,9 @@ bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, Cpu
  * m. So they do if n is short, or if outputs and the lhs are contiguous along m alone, as images
  * with channels first, and k is short. */
 bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
+/* Whether the outputs of lanes along the axis are apart in memory: such results may be stored
+ * turned, see codegen/cpu/gemm_turn.c. */
+bool cpu_pack_stores_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes);
 /* Whether the tile's rows or columns are read where they are. */
 bool cpu_pack_leaves_rows(Arena *arena, const Kernel *kernel, bool is_transposed, uint32_t lanes);
 bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed);

@@ -87,3 +87,26 @@ Test(dedup, a_param_is_no_temporary_where_launches_overlap) {
     }
     has_pdl = false;
 }
+
+/* Variants that differ in their work units alone have one function: of a product whose weights are
+ * prepared, those for up to 16 rows and for any number have one register tile with AVX2. */
+Test(dedup, variants_of_other_units_share) {
+    Plan *plan;
+    Arena *arena = arena_new(NULL);
+    plan = plans_fuse(arena,
+                      plans_parse(arena, "dim M in 1..4096\n"
+                                         "graph g(x: f32[M, 64], w: f32[64, 64])"
+                                         " -> (y: f32[M, 64]) { y = relu(x @ w) }\n"),
+                      0, false);
+    plan->kernels.data[0].panel_columns = 16;
+    sched_plan(arena, plan, target_get(TARGET_CPU));
+    dedup_classify(arena, false, (const Plan *const *)&plan, 1);
+    dedup_functions(arena, (const Plan *const *)&plan, 1);
+    const Kernel *kernel = &plan->kernels.data[0];
+    cr_assert_eq(kernel->n_variants, 3u);
+    const Variant *few = &kernel->variants[1], *all = &kernel->variants[2];
+    cr_expect(!kernel->variants[0].is_shared, "4 rows have another register tile");
+    cr_expect(few->is_shared && few->symbol == all->symbol && !all->is_shared);
+    cr_expect(few->grid != all->grid);
+    arena_free(arena);
+}

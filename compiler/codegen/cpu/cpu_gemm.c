@@ -15,6 +15,8 @@
  * pointer offset so that the indices of global memory reach them. */
 #include "codegen/cpu/gemm.h"
 
+#include "plan/launch.h"
+
 #include <string.h>
 
 /* The GEMMs of a launch, in the order of its kernels. The first one holds the position of the
@@ -26,9 +28,39 @@ typedef struct SequenceGemms {
     Val *passed; /* per argument of `rows`: its stack memory if only `rows` reads it, or NULL */
 } SequenceGemms;
 
+static GemmUnits units_of(const CpuGemmSched *sched) {
+    GemmUnits units = {sched->unit_m, sched->unit_n, sched->tile_m, sched->tile_n};
+    if (sched->is_transposed)
+        units = (GemmUnits){sched->unit_n, sched->unit_m, sched->tile_n, sched->tile_m};
+    return units;
+}
+
+/* The variant for few rows that has the same function as this one, see launch/dedup.c; or NULL. */
+static const Variant *find_few(const Lower *lower) {
+    const Kernel *first = launch_kernel(lower->plan, lower->launch, 0);
+    uint32_t v = (uint32_t)(lower->variant - lower->kernel->variants);
+    bool has_few = v > 0 && first->variants[v - 1].is_shared &&
+                   first->variants[v - 1].symbol == first->variants[v].symbol;
+    return has_few ? lower->variant - 1 : NULL;
+}
+
+/* Whether all ranges of extents hold that the predicate requires. */
+static Val are_in_range(Lower *lower, const Predicate *predicate) {
+    const Codegen *k = lower->k;
+    Val all = LLVMConstInt(k->i1, 1, 0);
+    const PredicateTerm *term;
+    for (uint32_t i = 0; (term = predicate_term(predicate, TERM_RANGE, i)); i++) {
+        Val dim = lower_dim64(lower, term->dim);
+        if (term->least != INT64_MIN) all = k_and(k, all, k_sge(k, dim, k_i64(k, term->least)));
+        if (term->most != INT64_MAX) all = k_and(k, all, k_sle(k, dim, k_i64(k, term->most)));
+    }
+    return all;
+}
+
 Gemm gemm_new(Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
+    const Variant *few = find_few(lower);
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t m = kernel->n_parallel - 2, n = kernel->n_parallel - 1;
@@ -49,10 +81,9 @@ Gemm gemm_new(Lower *lower) {
         .n_tile_rows = is_transposed ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
         .tile_columns = is_transposed ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
         .depth = sched->cpu_gemm.tile_k,
-        .block_rows = is_transposed ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m,
-        .block_columns = is_transposed ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n,
-        .unit_rows = is_transposed ? sched->cpu_gemm.unit_n : sched->cpu_gemm.unit_m,
-        .unit_columns = is_transposed ? sched->cpu_gemm.unit_m : sched->cpu_gemm.unit_n,
+        .units = units_of(&sched->cpu_gemm),
+        .few = units_of(few ? &few->sched.cpu_gemm : &sched->cpu_gemm),
+        .is_few = few ? are_in_range(lower, &few->predicate) : NULL,
         .point = point_new(lower, 1)};
     gemm.n_vectors = gemm.tile_columns / gemm.lanes;
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
@@ -85,10 +116,10 @@ static bool shares_columns(const Gemm *gemm, const Gemm *first) {
 
 static void make_arrays(Gemm *gemm, const Gemm *first) {
     Lower *lower = gemm->lower;
-    int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->store_rows : gemm->block_rows;
+    int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->store_rows : gemm->units.block_rows;
     if (gemm->store_run) partial_rows += gemm->lanes; /* of squares past the end */
-    int64_t n_columns = (int64_t)gemm->panel_depth * gemm->block_columns;
-    int64_t n_partials = partial_rows * gemm->block_columns;
+    int64_t n_columns = (int64_t)gemm->panel_depth * gemm->units.block_columns;
+    int64_t n_partials = partial_rows * gemm->units.block_columns;
     gemm->rows = first->rows;
     gemm->columns = first->columns;
     bool has_rows = !cpu_pack_has_places(gemm->row.pack),
@@ -125,7 +156,7 @@ static DimId row_extent(const SequenceGemms *sequence) {
 static void make_room(SequenceGemms *sequence) {
     const Gemm *first = sequence->gemms;
     Lower *rows = sequence->rows;
-    uint32_t n_rows = is_transposed(first) ? first->block_columns : first->n_tile_rows;
+    uint32_t n_rows = is_transposed(first) ? first->units.block_columns : first->n_tile_rows;
     int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(sequence));
     sequence->passed = arena_array(rows->k->arena, Val, rows->kernel->args.n);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
@@ -221,7 +252,7 @@ Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes) {
 
 static Val row_partials(const Gemm *gemm, Val number) {
     const Codegen *k = gemm->lower->k;
-    Val at = k_muli(k, k_add(k, gemm->partials_row, number), gemm->block_columns);
+    Val at = k_muli(k, k_add(k, gemm->partials_row, number), gemm->units.block_columns);
     return gemm_element(gemm, gemm->partials, at);
 }
 
@@ -350,46 +381,73 @@ static void each_k_block(const SequenceGemms *sequence) {
     loop_end(k, &loop);
 }
 
+/* The units along an axis. */
+typedef struct Units {
+    Val n, length, most; /* all, elements of a unit, units of a tile */
+    bool is_one;         /* a tile never has several */
+} Units;
+
 /* A line of units side by side: of one batch, and of the same columns, or streamed ones of the same
  * rows. Lines are side by side too. */
 typedef struct Side {
-    DimId extent;        /* along which they lie */
-    uint32_t unit, most; /* elements of a unit, units of a tile */
-    DimId other;         /* across */
-    uint32_t other_unit, other_most;
+    Units along, across;
 } Side;
 
+/* A number of the variant that runs. */
+static Val of_variant(const Gemm *gemm, Val few, Val all) {
+    return few == all ? all : k_select(gemm->lower->k, gemm->is_few, few, all);
+}
+
+static Val constant_of_variant(const Gemm *gemm, uint32_t few, uint32_t all) {
+    Val of_few = lower_index_const(gemm->lower, few);
+    return of_variant(gemm, of_few, lower_index_const(gemm->lower, all));
+}
+
+static Units units_along(const Gemm *gemm, bool is_row) {
+    Lower *lower = gemm->lower;
+    DimTab *dims = lower_dims(lower);
+    GemmUnits few = gemm->few, all = gemm->units;
+    DimId extent = is_row ? gemm->row.extent : gemm->column.extent;
+    uint32_t few_length = is_row ? few.rows : few.columns, length = is_row ? all.rows : all.columns;
+    uint32_t few_most = (is_row ? few.block_rows : few.block_columns) / few_length;
+    uint32_t most = (is_row ? all.block_rows : all.block_columns) / length;
+    Units units = {.is_one = few_most == 1 && most == 1};
+    Val few_n = lower_dim(lower, dim_ceil_div(dims, extent, few_length));
+    Val n = few_length == length ? few_n : lower_dim(lower, dim_ceil_div(dims, extent, length));
+    units.n = of_variant(gemm, few_n, n);
+    units.length = constant_of_variant(gemm, few_length, length);
+    units.most = constant_of_variant(gemm, few_most, most);
+    return units;
+}
+
 static Side side_of(const Gemm *gemm) {
-    uint32_t n_rows = gemm->block_rows / gemm->unit_rows;
-    uint32_t n_columns = gemm->block_columns / gemm->unit_columns;
-    Side down = {gemm->row.extent,    gemm->unit_rows,    n_rows,
-                 gemm->column.extent, gemm->unit_columns, n_columns};
-    Side across = {gemm->column.extent, gemm->unit_columns, n_columns,
-                   gemm->row.extent,    gemm->unit_rows,    n_rows};
-    return gemm->is_streamed ? across : down;
+    Side side;
+    side.along = units_along(gemm, !gemm->is_streamed);
+    side.across = units_along(gemm, gemm->is_streamed);
+    return side;
 }
 
 /* The number of units from `first` on that are one tile: those side by side up to `end`, in equal
  * parts that fit. */
-static Val count_units(const Gemm *gemm, Val first, Val n_left, Val n_side, uint32_t most) {
+static Val count_units(const Gemm *gemm, Val first, Val n_left, Val n_side, Val most) {
     const Codegen *k = gemm->lower->k;
     Val n_beside = k_sub(k, n_side, first);
     Val n = k_select(k, k_slt(k, n_left, n_beside), n_left, n_beside);
-    Val n_parts = k_udivi(k, k_addi(k, n, most - 1), most);
+    Val before_most = k_addi(k, most, -1);
+    Val n_parts = k_udiv(k, k_add(k, n, before_most), most);
     return k_udiv(k, k_addi(k, k_add(k, n, n_parts), -1), n_parts);
 }
 
 /* The number of lines of units that are one tile: several if the units left begin a line and are
  * whole lines. A schedule whose tile has several lines has all of a line in it. */
-static Val count_lines(const Gemm *gemm, const Side *side, Val first, Val n_left, Val n_side,
-                       Val n_lines) {
+static Val count_lines(const Gemm *gemm, const Side *side, Val first, Val n_left, Val n_lines) {
     const Codegen *k = gemm->lower->k;
     Val zero = lower_index_const(gemm->lower, 0), one = lower_index_const(gemm->lower, 1);
-    if (side->other_most == 1) return one;
+    if (side->across.is_one) return one;
     Val begins = k_eqi(k, first, 0);
-    Val is_whole = k_and(k, begins, k_uge(k, n_left, n_side));
-    Val n_whole = k_select(k, is_whole, k_udiv(k, n_left, n_side), one);
-    return count_units(gemm, zero, n_whole, n_lines, side->other_most);
+    Val is_whole = k_and(k, begins, k_uge(k, n_left, side->along.n));
+    Val n_whole = k_select(k, is_whole, k_udiv(k, n_left, side->along.n), one);
+    return count_units(gemm, zero, n_whole, n_lines, side->across.most);
 }
 
 static void set_range(const Gemm *gemm, DimId extent, Val begin, Val n, Val *from, Val *n_elems) {
@@ -405,19 +463,18 @@ static void set_range(const Gemm *gemm, DimId extent, Val begin, Val n, Val *fro
 static Val set_units(Gemm *gemm, Val unit, Val end) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    DimTab *dims = lower_dims(lower);
     Side side = side_of(gemm);
-    Val n_side = lower_dim(lower, dim_ceil_div(dims, side.extent, side.unit));
-    Val n_across = lower_dim(lower, dim_ceil_div(dims, side.other, side.other_unit));
+    Val n_side = side.along.n, n_across = side.across.n;
     Val first = k_urem(k, unit, n_side);
     Val rest = k_udiv(k, unit, n_side);
     Val across = k_urem(k, rest, n_across);
     Val n_left = k_sub(k, end, unit);
-    Val n = count_units(gemm, first, n_left, n_side, side.most);
-    Val n_lines = count_lines(gemm, &side, first, n_left, n_side, k_sub(k, n_across, across));
-    Val along = k_muli(k, first, side.unit), n_along = k_muli(k, n, side.unit);
-    Val beside = k_muli(k, across, side.other_unit);
-    Val n_rows, n_beside = k_muli(k, n_lines, side.other_unit);
+    Val n = count_units(gemm, first, n_left, n_side, side.along.most);
+    Val n_lines = count_lines(gemm, &side, first, n_left, k_sub(k, n_across, across));
+    Val along = k_mul(k, first, side.along.length);
+    Val n_along = k_mul(k, n, side.along.length);
+    Val beside = k_mul(k, across, side.across.length);
+    Val n_rows, n_beside = k_mul(k, n_lines, side.across.length);
     gemm->batch = k_udiv(k, rest, n_across);
     lower_split(lower, gemm->batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
     set_range(gemm, gemm->row.extent, gemm->is_streamed ? beside : along,
@@ -425,7 +482,7 @@ static Val set_units(Gemm *gemm, Val unit, Val end) {
     set_range(gemm, gemm->column.extent, gemm->is_streamed ? along : beside,
               gemm->is_streamed ? n_along : n_beside, &gemm->column_begin, &gemm->n_columns);
     gemm->row_end = k_add(k, gemm->row_begin, n_rows);
-    return side.other_most == 1 ? n : k_mul(k, n, n_lines);
+    return side.across.is_one ? n : k_mul(k, n, n_lines);
 }
 
 void emit_cpu_gemm(Lower *lower) {

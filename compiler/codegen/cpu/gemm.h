@@ -26,6 +26,12 @@ typedef struct GemmOperand {
     const CpuStrips *strips; /* of PACK_STRIPS */
 } GemmOperand;
 
+/* The rows and columns of a work unit, and of the units that are multiplied at a time: whole
+ * register tiles and whole units. */
+typedef struct GemmUnits {
+    uint32_t rows, columns, block_rows, block_columns;
+} GemmUnits;
+
 typedef struct Gemm {
     Lower *lower;
     Dtype acc;
@@ -45,9 +51,9 @@ typedef struct Gemm {
                                                     * lanes */
     uint32_t
         panel_depth; /* of packed columns: depth, and room for the vector in which a run ends */
-    uint32_t block_rows, block_columns; /* of the units that are multiplied at a time: whole
-                                         * register tiles and whole units */
-    uint32_t unit_rows, unit_columns;
+    GemmUnits units;
+    GemmUnits few; /* of the variant for few rows that has the same function; else like `units` */
+    Val is_few;    /* i1: whether that variant runs */
     /* Rows that are stored at a time. If stores are turned, see gemm_turn.c, outputs lie side by
      * side in runs of so many rows; else 0. */
     uint32_t store_rows, store_run;

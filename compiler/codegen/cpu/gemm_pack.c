@@ -66,7 +66,8 @@ void gemm_choose_layout(Gemm *gemm) {
         left->pack = (CpuPack){.way = PACK_STRIPS};
         left->strips = arena_copy(arena, &strips, sizeof strips);
         uint32_t step = left == row ? gemm->n_tile_rows : gemm->tile_columns;
-        uint32_t n = round_up(left == row ? gemm->block_rows : gemm->block_columns, step);
+        uint32_t n =
+            round_up(left == row ? gemm->units.block_rows : gemm->units.block_columns, step);
         gemm->strip_pitch = cpu_strips_pitch(&strips, n, gemm->lanes);
     }
     row->is_along_k = row->pack.way != PACK_OWN_AXIS;

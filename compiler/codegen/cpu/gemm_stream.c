@@ -32,7 +32,7 @@ static Val row_element(const Gemm *gemm, uint32_t r, Val at_k, uint32_t step) {
 }
 
 static Val partial_at(const Gemm *gemm, uint32_t r, Val offset) {
-    Val row = constant(gemm, (int64_t)r * gemm->block_columns);
+    Val row = constant(gemm, (int64_t)r * gemm->units.block_columns);
     return gemm_element(gemm, gemm_element(gemm, gemm->partials, offset), row);
 }
 

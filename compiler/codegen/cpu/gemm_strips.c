@@ -42,7 +42,7 @@ void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
     bool is_row = operand == &gemm->row;
     Val begin = is_row ? gemm->row_begin : gemm->column_begin;
     Val n = is_row ? k_sub(k, gemm->row_end, begin) : gemm->n_columns;
-    int64_t room = is_row ? gemm->block_rows : gemm->block_columns, extent;
+    int64_t room = is_row ? gemm->units.block_rows : gemm->units.block_columns, extent;
     if (dim_hi(lower_dims(lower), operand->extent) <= room) begin = lower_index_const(lower, 0);
     if (dim_is_const(lower_dims(lower), operand->extent, &extent) && extent <= room)
         n = lower_index_const(lower, extent);

@@ -10,13 +10,15 @@
 enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4 };
 
 /* The loop-carried values: the accumulators, with vector v of row r at r * n_vectors + v, then the
- * pointers to both panels, or to the offsets of an operand that is not packed, then the prefetch
+ * pointer to the panel of rows, or to the offsets of rows that are not packed, then the prefetch
  * pointer if n_ahead is not 0. */
 typedef struct Tile {
     Val *
         rows; /* per row of an operand that is not packed: the pointer to which offsets are added */
-    Val columns; /* the same of the columns */
-    Val *masks;  /* per vector of such columns: the lanes that exist; NULL: all do */
+    Val columns;   /* the same of the columns */
+    Val begin, at; /* pointers to the panel of columns, or to the offsets of columns that are not
+                    * packed: of the block of k, and of the iteration */
+    Val *masks;    /* per vector of such columns: the lanes that exist; NULL: all do */
     Val *values;
     uint32_t n_accs;
     Val n_steps, n_even; /* of the block of k: all, and those of whole iterations */
@@ -82,7 +84,7 @@ static uint32_t step_columns(const Gemm *gemm) {
 static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, Val columns) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    uint32_t n_passes = gemm->block_rows / gemm->n_tile_rows;
+    uint32_t n_passes = gemm->few.block_rows / gemm->n_tile_rows;
     if (!gemm->has_panels || n_passes > MAX_AHEAD_PASSES) return;
     uint32_t n_lines = unroll * step_columns(gemm) / line_elems(gemm);
     tile->n_ahead = (n_lines + n_passes - 1) / n_passes;
@@ -90,7 +92,7 @@ static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, Val column
     Val pass = k_udivi(k, gemm->partials_row, gemm->n_tile_rows);
     Val share = k_muli(k, k_mul(k, pass, rounds), (int64_t)tile->n_ahead * line_elems(gemm));
     Val block = k_muli(k, gemm->n_k, gemm->panel_columns);
-    tile->values[tile->n_accs + 2] = panel_element(gemm, columns, k_add(k, block, share));
+    tile->values[tile->n_accs + 1] = panel_element(gemm, columns, k_add(k, block, share));
 }
 
 /* Vector `v` of the columns. `has_second`: the step of k after this one exists. */
@@ -143,7 +145,7 @@ static Val row_element(const Gemm *gemm, const Tile *tile, uint32_t r, uint32_t 
 
 static void load_columns(const Gemm *gemm, const Tile *tile, uint32_t step, bool has_second,
                          Val *vectors) {
-    Val columns = tile->values[tile->n_accs + 1];
+    Val columns = tile->at;
     if (has_columns(gemm))
         columns = panel_offset(gemm, columns, (int64_t)step * step_columns(gemm));
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
@@ -169,31 +171,46 @@ static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step, bool has_seco
     }
 }
 
-/* Loops over the steps from `from` to `to`, `unroll` per iteration. */
-static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t unroll,
-                      bool has_second) {
-    const Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    Loop loop = loop_begin(k, from, to, unroll);
-    loop_carry(k, &loop, tile->values, tile->n_accs + 2 + (tile->n_ahead > 0));
-    for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step, has_second);
-    Val *pointers = &tile->values[tile->n_accs];
+/* Prefetches the lines of an iteration, but with more rows, for which the same function runs, none.
+ */
+static void prefetch_ahead(const Gemm *gemm, Tile *tile) {
+    const Codegen *k = gemm->lower->k;
+    Val *pointer = &tile->values[tile->n_accs + 1], before = *pointer;
+    bool is_always = gemm->units.block_rows / gemm->n_tile_rows <= MAX_AHEAD_PASSES;
+    LLVMBasicBlockRef here = k_here(k);
+    If few = if_begin(k, is_always ? NULL : gemm->is_few);
     for (uint32_t i = 0; i < tile->n_ahead; i++) {
-        cpu_prefetch(gemm->lower->k, pointers[2], 2);
-        pointers[2] = panel_offset(gemm, pointers[2], line_elems(gemm));
+        cpu_prefetch(k, *pointer, 2);
+        *pointer = panel_offset(gemm, *pointer, line_elems(gemm));
     }
-    Val steps = k_int(k->i64, unroll);
-    pointers[0] = has_rows(gemm) ? offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride)
-                                 : k_gep(k, k->i64, pointers[0], steps);
-    pointers[1] = has_columns(gemm)
-                      ? panel_offset(gemm, pointers[1], (int64_t)unroll * step_columns(gemm))
-                      : k_gep(k, k->i64, pointers[1], steps);
+    LLVMBasicBlockRef then = k_here(k);
+    if_end(k, &few);
+    if (!is_always) *pointer = k_merge(k, *pointer, then, before, here);
+}
+
+/* Loops over the steps from `from` to `to`, `unroll` per iteration. Columns that are packed are
+ * `width` elements a step from their pointer. The loop counts what it adds to that pointer. */
+static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t unroll,
+                      bool has_second, uint32_t width) {
+    const Codegen *k = gemm->lower->k;
+    int64_t scale = has_columns(gemm) ? width : 1;
+    Val *rows = &tile->values[tile->n_accs];
+    Val begin = k_muli(k, k_index_cast(k, from, k->i64), scale);
+    Val end = k_muli(k, k_index_cast(k, to, k->i64), scale);
+    Loop loop = loop_begin(k, begin, end, unroll * scale);
+    loop_carry(k, &loop, tile->values, tile->n_accs + 1 + (tile->n_ahead > 0));
+    tile->at = has_columns(gemm) ? panel_element(gemm, tile->begin, loop.index)
+                                 : k_gep(k, k->i64, tile->begin, loop.index);
+    for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step, has_second);
+    if (tile->n_ahead) prefetch_ahead(gemm, tile);
+    *rows = has_rows(gemm) ? offset(gemm, *rows, (int64_t)unroll * gemm->k_stride)
+                           : k_gep(k, k->i64, *rows, k_int(k->i64, unroll));
     loop_end(k, &loop);
 }
 
 static Val partial_at(const Gemm *gemm, Val partials, uint32_t i) {
     int64_t row = i / gemm->n_vectors, vector = i % gemm->n_vectors;
-    return offset(gemm, partials, row * gemm->block_columns + vector * gemm->lanes);
+    return offset(gemm, partials, row * gemm->units.block_columns + vector * gemm->lanes);
 }
 
 /* The initial accumulators: zeros, or the partial results of earlier blocks of k. */
@@ -255,13 +272,12 @@ static Val *place_rows(const Gemm *gemm) {
 /* Sets the pointers at the beginning of the block of k, `column` columns into the unit. */
 static void place_tile(const Gemm *gemm, Tile *tile, Val column) {
     const Codegen *k = gemm->lower->k;
-    Val *pointers = &tile->values[tile->n_accs];
-    pointers[0] = has_rows(gemm) ? gemm->rows : gemm_block_offsets(gemm, &gemm->row);
+    tile->values[tile->n_accs] = has_rows(gemm) ? gemm->rows : gemm_block_offsets(gemm, &gemm->row);
     if (has_columns(gemm)) {
-        pointers[1] = panel_element(gemm, gemm->columns, tile_begin(gemm, column));
+        tile->begin = panel_element(gemm, gemm->columns, tile_begin(gemm, column));
         return;
     }
-    pointers[1] = gemm_block_offsets(gemm, &gemm->column);
+    tile->begin = gemm_block_offsets(gemm, &gemm->column);
     if (gemm->column.strips) {
         tile->columns = gemm_element(gemm, gemm->columns, column);
         return;
@@ -276,15 +292,16 @@ static void multiply_tile(const Gemm *gemm, Tile *tile, Val column) {
     const Codegen *k = lower->k;
     uint32_t unroll = lower->variant->sched.unroll;
     Val zero = lower_index_const(lower, 0), n_steps = tile->n_steps, n_even = tile->n_even;
-    Val at = k_muli(k, gemm->partials_row, gemm->block_columns);
+    Val at = k_muli(k, gemm->partials_row, gemm->units.block_columns);
     Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, column));
     place_tile(gemm, tile, column);
     tile_open(gemm, tile, partials);
-    if (has_columns(gemm)) open_ahead(gemm, tile, unroll, tile->values[tile->n_accs + 1]);
-    tile_loop(gemm, tile, zero, n_even, unroll, true);
-    if (n_even != n_steps) tile_loop(gemm, tile, n_even, n_steps, 1, true);
+    if (has_columns(gemm)) open_ahead(gemm, tile, unroll, tile->begin);
+    uint32_t width = step_columns(gemm);
+    tile_loop(gemm, tile, zero, n_even, unroll, true, width);
+    if (n_even != n_steps) tile_loop(gemm, tile, n_even, n_steps, 1, true, width);
     if (gemm->has_pairs && gemm->has_panels) /* the last step of an odd number */
-        tile_loop(gemm, tile, k_muli(k, n_steps, 2), gemm->n_k, 1, false);
+        tile_loop(gemm, tile, k_muli(k, n_steps, 2), gemm->n_k, 1, false, gemm->panel_columns);
     for (uint32_t i = 0; i < tile->n_accs; i++)
         gemm_store(gemm, partial_at(gemm, partials, i), tile->values[i]);
 }
@@ -305,7 +322,7 @@ void gemm_tiles(Gemm *gemm) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors, .rows = place_rows(gemm)};
-    tile.values = arena_array(k->arena, Val, tile.n_accs + 3);
+    tile.values = arena_array(k->arena, Val, tile.n_accs + 2);
     tile.n_steps = count_steps(gemm);
     uint32_t unroll = lower->variant->sched.unroll;
     tile.n_even = has_whole_rounds(gemm, unroll)

@@ -14,15 +14,6 @@
 #include "base/arith.h"
 #include "machine/tuning.h"
 
-static bool are_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        if (index_lane_motion(tab, kernel->row_stores.data[i].address, axis, lanes) !=
-            LANES_VARYING)
-            return false;
-    return true;
-}
-
 /* Whether the stored values are no bools, which have bits in registers. */
 static bool has_bytes(const Gemm *gemm) {
     const Store *store = &gemm->lower->kernel->row_stores.data[0];
@@ -31,10 +22,11 @@ static bool has_bytes(const Gemm *gemm) {
 
 /* The panels of a unit that are kept, as many as fit in a cache. */
 static uint32_t kept_panels(const Gemm *gemm) {
-    int64_t panel_bytes = (int64_t)gemm->n_tile_rows * gemm->block_columns * dtype_bytes(gemm->acc);
-    uint32_t n = gemm->unit_rows / gemm->n_tile_rows;
+    int64_t panel_bytes =
+        (int64_t)gemm->n_tile_rows * gemm->units.block_columns * dtype_bytes(gemm->acc);
+    uint32_t n = gemm->units.rows / gemm->n_tile_rows;
     while (n > 1 &&
-           (n * panel_bytes > SCHED_CPU_TURNED_BYTES || gemm->unit_rows % (n * gemm->n_tile_rows)))
+           (n * panel_bytes > SCHED_CPU_TURNED_BYTES || gemm->units.rows % (n * gemm->n_tile_rows)))
         n--;
     return n;
 }
@@ -46,10 +38,11 @@ static uint32_t find_run(Gemm *gemm, uint32_t n_kept) {
     Arena *arena = gemm->lower->k->arena;
     int64_t rows = min_i64(n_kept, dim_hi(dims, gemm->row.extent));
     int64_t columns = dim_hi(dims, gemm->column.extent);
-    if (2 * rows < gemm->lanes || columns < 2 || !are_apart(kernel, gemm->column.axis, gemm->lanes))
+    if (2 * rows < gemm->lanes || columns < 2 ||
+        !cpu_pack_stores_apart(kernel, gemm->column.axis, gemm->lanes))
         return 0;
     uint32_t run = kernel_store_run(arena, kernel, gemm->row.axis);
-    bool has_all = columns <= gemm->unit_columns && has_bytes(gemm);
+    bool has_all = columns <= gemm->units.columns && has_bytes(gemm);
     if (!run && has_all &&
         kernel_store_weave(arena, kernel, gemm->row.axis, gemm->column.axis, &gemm->weave))
         run = gemm->weave.run;
@@ -85,7 +78,7 @@ static void turn_square(const Turn *turn, Val at_row, Val column, Val square) {
     Val row = k_add(k, turn->partials, k_sub(k, at_row, turn->first));
     Val offset = k_sub(k, column, gemm->column_begin);
     for (uint32_t i = 0; i < gemm->lanes; i++) {
-        Val at = k_muli(k, k_addi(k, row, i), gemm->block_columns);
+        Val at = k_muli(k, k_addi(k, row, i), gemm->units.block_columns);
         vectors[i] = gemm_load(gemm, gemm_element(gemm, gemm->partials, k_add(k, at, offset)));
     }
     k_transpose(k, vectors, gemm->lanes);
@@ -179,7 +172,7 @@ static void store_rows(Turn *turn, Val from, Val to) {
 void gemm_turn_stores(Gemm *gemm, Val first, Val end, Val partials) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    int64_t n_columns = gemm->weave.n ? gemm->block_columns : gemm->lanes;
+    int64_t n_columns = gemm->weave.n ? gemm->units.block_columns : gemm->lanes;
     Turn turn = {.gemm = gemm,
                  .turned = cpu_array_new(lower, gemm->acc, false, n_columns * gemm->lanes).values,
                  .first = first,

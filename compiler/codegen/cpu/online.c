@@ -186,8 +186,8 @@ static ScoreRow score_row(const Online *o, Val row, Val in_panel) {
     point_prepare(&at.point, &o->reduce->lhs, 1, 1u << o->key_axis);
     if (!o->scores) return at;
     at.made = gemm_row_point(o->scores, in_panel, o->lanes);
-    at.partials =
-        gemm_element(o->scores, o->scores->partials, k_muli(k, in_panel, o->scores->block_columns));
+    at.partials = gemm_element(o->scores, o->scores->partials,
+                               k_muli(k, in_panel, o->scores->units.block_columns));
     return at;
 }
 
@@ -547,8 +547,8 @@ static void make_scores(Online *o, Lower *lower) {
     Gemm *gemm = o->scores = arena_array(lower->k->arena, Gemm, 1);
     *gemm = gemm_new(lower);
     int64_t n_panels = (o->most_rows + gemm->n_tile_rows - 1) / gemm->n_tile_rows;
-    int64_t n_columns = (int64_t)gemm->panel_depth * gemm->block_columns;
-    int64_t n_partials = (int64_t)gemm->n_tile_rows * gemm->block_columns;
+    int64_t n_columns = (int64_t)gemm->panel_depth * gemm->units.block_columns;
+    int64_t n_partials = (int64_t)gemm->n_tile_rows * gemm->units.block_columns;
     o->packed_rows =
         cpu_array_new(lower, gemm->acc, false, n_panels * gemm_row_panel_elems(gemm)).values;
     gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
