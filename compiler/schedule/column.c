@@ -60,9 +60,22 @@ static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
            columns < (int64_t)s->target->n_processors * WARP_THREADS * lanes;
 }
 
+/* The rows that a thread visits side by side, so that their loads are in flight together. A loop
+ * over as many as no chain has would be code that never runs. Rows of long code hide each other's
+ * loads in any case. */
+static uint32_t rows_at_once(const Scheduler *s, uint32_t lanes) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    uint32_t prims = 0;
+    if (dim_hi(s->dims, kernel_n_reduced(s->kernel)) <= (SCHED_UNROLL - 1) * CHAINS) return 1;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+        if (live[id]) prims += scalar_own_cost(scalars, id);
+    return prims * lanes * SCHED_UNROLL <= SCHED_COLUMN_PRIMS ? SCHED_UNROLL : 1;
+}
+
 static void gpu_column(Scheduler *s, Variant variant) {
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
-    variant.sched.unroll = SCHED_UNROLL;
+    variant.sched.unroll = rows_at_once(s, variant.sched.lanes);
     if (sched_finishes_split(s)) {
         gpu_column_finish(s, variant);
         return;
