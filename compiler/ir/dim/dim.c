@@ -31,14 +31,23 @@ typedef struct Dim {
 
 enum { N_SMALL = 16 };
 
+/* A sum that was asked for: a + factor * b. */
+typedef struct KnownSum {
+    DimId a, b, sum; /* a is DIM_NONE: none was */
+    int32_t factor;
+} KnownSum;
+
+enum { N_KNOWN_SUMS = 1024 };
+
 struct DimTab {
     Arena *arena;
     DimId small[N_SMALL]; /* the numbers from 0 on, which most sums ask for; DIM_NONE: not yet */
     Vec(DimSymbol) symbols;
     Vec(DimAtom) atoms;
     Vec(Monomial) monomials;
-    Vec(Dim) dims; /* [0] is unused and stands for DIM_NONE */
-    HashIds ids;   /* hash table of dims */
+    Vec(Dim) dims;        /* [0] is unused and stands for DIM_NONE */
+    HashIds ids;          /* hash table of dims */
+    KnownSum *known_sums; /* the last of each hash; NULL: none */
 };
 
 enum { MAX_TERMS = 256 };
@@ -77,6 +86,7 @@ DimTab *dimtab_copy(Arena *arena, const DimTab *tab) {
     copy->monomials.capacity = copy->monomials.n;
     copy->dims.capacity = copy->dims.n;
     copy->ids = hashids_copy(arena, &tab->ids);
+    copy->known_sums = NULL;
     return copy;
 }
 
@@ -350,25 +360,41 @@ static bool is_number(const DimTab *tab, DimId id, int64_t number) {
     return dim->n_terms == 0 && dim->constant == number;
 }
 
-static DimId add_scaled(DimTab *tab, DimId a, DimId b, int64_t factor) {
-    if (!a || !b) return DIM_NONE;
-    if (is_number(tab, b, 0)) return a;
-    if (factor == 1 && is_number(tab, a, 0)) return b;
-    Sum sum = {0};
+/* The place of a + factor * b among the known sums. */
+static KnownSum *known_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
+    if (!tab->known_sums) tab->known_sums = arena_array(tab->arena, KnownSum, N_KNOWN_SUMS);
+    uint64_t hash = hash_mix(hash_mix((uint64_t)factor, a), b);
+    return &tab->known_sums[hash % N_KNOWN_SUMS];
+}
+
+static DimId make_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
     Dim da = *get(tab, a), db = *get(tab, b);
-    if (!da.n_terms && !db.n_terms) {
-        int64_t added, all;
-        bool is_good =
-            checked_mul(db.constant, factor, &added) && checked_add(da.constant, added, &all);
-        return is_good ? dim_const(tab, all) : DIM_NONE;
-    }
+    Sum sum = {0};
     ArenaMark mark = arena_mark(tab->arena);
     uint32_t n = tab->dims.n;
     sum_add_dim(tab, &sum, &da, 1);
     sum_add_dim(tab, &sum, &db, factor);
     DimId id = intern_sum(tab, &sum);
-    if (tab->dims.n == n) arena_rewind(tab->arena, mark); /* guards ask again and again */
+    if (tab->dims.n == n) arena_rewind(tab->arena, mark);
     return id;
+}
+
+/* Guards ask for the same sums again and again. */
+static DimId add_scaled(DimTab *tab, DimId a, DimId b, int32_t factor) {
+    if (!a || !b) return DIM_NONE;
+    if (is_number(tab, b, 0)) return a;
+    if (factor == 1 && is_number(tab, a, 0)) return b;
+    const Dim *da = get(tab, a), *db = get(tab, b);
+    if (!da->n_terms && !db->n_terms) {
+        int64_t added, all;
+        bool is_good =
+            checked_mul(db->constant, factor, &added) && checked_add(da->constant, added, &all);
+        return is_good ? dim_const(tab, all) : DIM_NONE;
+    }
+    KnownSum *known = known_sum(tab, a, b, factor);
+    if (known->a != a || known->b != b || known->factor != factor)
+        *known = (KnownSum){a, b, make_sum(tab, a, b, factor), factor};
+    return known->sum;
 }
 
 DimId dim_add(DimTab *tab, DimId a, DimId b) {
@@ -554,17 +580,6 @@ DimId dim_div(DimTab *tab, DimId a, DimId b) {
     Sum sum = {0};
     sum_add(tab, &sum, 1, intern_monomial(tab, &atom, 1));
     return dim_add(tab, q, intern_sum(tab, &sum));
-}
-
-DimId dim_ceil_div(DimTab *tab, DimId a, int64_t step) {
-    DimId last = dim_add(tab, a, dim_const(tab, step - 1));
-    return dim_div(tab, last, dim_const(tab, step));
-}
-
-DimId dim_round_up(DimTab *tab, DimId a, int64_t step) {
-    if (a == DIM_NONE || dim_multiple(tab, a) % step == 0) return a;
-    DimId steps = dim_ceil_div(tab, a, step);
-    return steps == DIM_NONE ? DIM_NONE : dim_mul_const(tab, steps, step);
 }
 
 /* Queries. */
