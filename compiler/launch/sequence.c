@@ -10,6 +10,7 @@
 #include "ir/subgraph.h"
 #include "cost/price_memo.h"
 #include "launch/smem.h"
+#include "launch/trial_memo.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "plan/access.h"
@@ -419,12 +420,24 @@ static const Graph *subgraph(const Composer *c, const Trial *t) {
 }
 
 /* Whether the launch, without its context, is no slower than one kernel per op. */
-static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
+static bool compare_with_ops(const Composer *c, const Trial *t) {
     Plan alone = plan_extract(c->scratch, &t->together, t->n_context, 1);
     Prices together = price_memo_plan(c->price_memo, c->scratch, &alone, c->target, &c->points);
     Prices ops;
     return prices_of_unfused(c->planning, c->arena, c->scratch, subgraph(c, t), &c->points, &ops) &&
            prices_are_within(&c->points, &together, &ops, PRICES_NO_SLOWER);
+}
+
+/* compare_with_ops, or its result for a launch like this one. The key has all kernels between the
+ * two launches. */
+static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
+    bool are_near = t->launches[1] - t->launches[0] < MAX_TRIAL_LAUNCHES;
+    if (!c->trial_memo || !are_near) return compare_with_ops(c, t);
+    const Verdict *known = trial_memo_find(c->trial_memo, c, t);
+    if (known) return known->pays;
+    bool is = compare_with_ops(c, t);
+    trial_memo_add(c->trial_memo, (Verdict){.pays = is});
+    return is;
 }
 
 static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {

@@ -66,8 +66,9 @@ const Verdict *trial_memo_find(TrialMemo *memo, const Composer *c, const Trial *
     Words words = {.arena = memo->arena, .key = recent_begin(memo->verdicts)};
     trial_find_near(c, t, &first, &n);
     Plan near = plan_extract(c->scratch, c->plan, first, n);
-    words_put(&words, t->launches[0] - first);
+    words_put(&words, t->rules->mode);
     words_put(&words, t->n_launches);
+    for (uint32_t i = 0; i < t->n_launches; i++) words_put(&words, t->launches[i] - first);
     write_private(&words, c, t);
     write_nodes(memo, &words, &near);
     memo->has_key = price_key_write(memo->arena, words.key, c->scratch, &near);

@@ -1,4 +1,4 @@
-/* Verdicts on trials of one-block launches. Layers of a network are alike, and so are the launches
+/* Verdicts on trials of launches. Layers of a network are alike, and so are the launches
  * that are tried in them and the kernels around these. A verdict depends on those kernels, on the
  * nodes that they compute, and on which buffers only the launch uses. */
 #ifndef FUSEC_LAUNCH_TRIAL_MEMO_H
