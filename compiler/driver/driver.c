@@ -359,6 +359,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .region_memo = region_memo_new(driver->arena),
                                   .diags = &driver->diags,
                                   .work = &driver->work,
+                                  .tried = &driver->tried,
                                   .user = driver,
                                   .after = after_pass};
     return pipeline_run(&driver->planning, PASS_PARSE, PASS_CHECK) ? FUSEC_OK : FUSEC_INPUT;

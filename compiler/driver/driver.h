@@ -57,9 +57,9 @@ typedef struct DriverOptions {
 typedef struct Driver {
     Escape escape;
     Arena *arena, *scratch;
-    Arena *trial;        /* memory of trial plans, for the effects of advice */
-    Arena *group_trials; /* see Planning */
-    uint64_t work;       /* see Planning */
+    Arena *trial;         /* memory of trial plans, for the effects of advice */
+    Arena *group_trials;  /* see Planning */
+    uint64_t work, tried; /* see Planning */
     StrTab *strings;
     Diags diags;
     DriverOptions options;

@@ -41,6 +41,7 @@ struct GroupMemo {
     const Node *nodes; /* of the graph; its copies share them */
     uint32_t n_nodes;
     NodeKinds *kinds;
+    uint64_t *tried; /* may be NULL */
     InlineTrial *growing;
     const GroupTrial *grown; /* the last trial of `growing` */
     VecU32 key;              /* of the group that was looked up last */
@@ -51,12 +52,13 @@ struct GroupMemo {
     const Decisions *decisions; /* of `grouping`; NULL: none */
 };
 
-GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph) {
+GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph, uint64_t *tried) {
     GroupMemo *memo = arena_array(arena, GroupMemo, 1);
     memo->arena = arena;
     memo->growing = trials ? inline_trial_new(arena, trials, graph) : NULL;
     memo->nodes = graph->nodes.data;
     memo->n_nodes = graph->nodes.n;
+    memo->tried = tried;
     memo->kinds = node_kinds_new(arena, graph);
     return memo;
 }
@@ -236,7 +238,8 @@ static VecU32 copy_list(Arena *arena, const VecU32 *list) {
 }
 
 const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
-                                 bool is_growing) {
+                                 bool is_growing, uint32_t n_scalars) {
+    if (memo->tried) *memo->tried += n_scalars;
     KnownTrial *known = arena_array(memo->arena, KnownTrial, 1);
     known->before = key.entry->last;
     known->trial = *trial;

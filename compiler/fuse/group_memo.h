@@ -32,8 +32,9 @@ struct GroupTrial {
 };
 
 /* A new empty memo of one graph; the arenas must live as long as the memo. `trials` is another
- * arena than `arena`, for nothing else meanwhile; NULL: no trial continues another. */
-GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph);
+ * arena than `arena`, for nothing else meanwhile; NULL: no trial continues another. `tried`: see
+ * Planning. */
+GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph, uint64_t *tried);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
 /* The entry of one group. */
@@ -58,9 +59,10 @@ FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInp
 NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id);
 /* The trial of the group that grows; may be NULL. */
 InlineTrial *group_memo_growing(const GroupMemo *memo);
-/* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows. */
+/* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows.
+ * `n_scalars`: that the trial made. */
 const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
-                                 bool is_growing);
+                                 bool is_growing, uint32_t n_scalars);
 /* The kept result of the last trial of the group that grows. */
 const GroupTrial *group_memo_grown(const GroupMemo *memo);
 

@@ -38,7 +38,7 @@ static InlineTrial *growing_of(const Grouper *p, const Group *group) {
 
 /* inline_try. The trial has the nodes and facts that the trial before it does not have. */
 static bool try_growing(const Grouper *p, const InlineInput *input, Group *group,
-                        const Kernel **kernel, GroupTrial *trial) {
+                        const Kernel **kernel, GroupTrial *trial, uint32_t *n_scalars) {
     TrialNodes own;
     bool ok = inline_try(growing_of(p, group), input, group, kernel, &own, &trial->failure);
     uint32_t n_asked = own.n_asked - own.n_asked_before;
@@ -47,23 +47,26 @@ static bool try_growing(const Grouper *p, const InlineInput *input, Group *group
         trial->nodes =
             list_of(own.visited + own.n_visited_before, own.n_visited - own.n_visited_before);
     trial->from = own.continues ? group_memo_grown(p->memo) : NULL;
+    *n_scalars = own.n_scalars;
     return ok;
 }
 
 static bool try_alone(const Grouper *p, const InlineInput *input, Group *group, Kernel *kernel,
-                      GroupTrial *trial) {
+                      GroupTrial *trial, uint32_t *n_scalars) {
     bool ok = inline_group(p->arena, input, group, kernel, &trial->failure);
+    *n_scalars = scalar_count(kernel->scalars);
     if (input->asked) trial->asked = *input->asked;
     if (ok) trial->nodes = list_of(kernel->nodes.data, kernel->nodes.n);
     return ok;
 }
 
-static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group *group) {
+static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group *group,
+                               uint32_t *n_scalars) {
     Kernel own = {.name = NULL};
     const Kernel *kernel = &own;
     GroupTrial trial = {.ok = false};
-    if (!(growing_of(p, group) ? try_growing(p, input, group, &kernel, &trial)
-                               : try_alone(p, input, group, &own, &trial)))
+    if (!(growing_of(p, group) ? try_growing(p, input, group, &kernel, &trial, n_scalars)
+                               : try_alone(p, input, group, &own, &trial, n_scalars)))
         return trial;
     trial.ok = true;
     trial.prims = p->has_cores ? count_prims(kernel) : 0;
@@ -98,9 +101,11 @@ static FoundTrial find_trial(const Grouper *p, const InlineInput *input, const G
     if (p->memo) found = group_memo_trial(p->memo, key, input, held);
     if (found.trial) return found;
     Group attempted = group_copy(p->arena, group);
-    *own = try_inlining(p, input, &attempted);
+    uint32_t n_scalars;
+    *own = try_inlining(p, input, &attempted, &n_scalars);
     bool is_growing = growing_of(p, group) != NULL;
-    return (FoundTrial){p->memo ? group_memo_set(p->memo, key, own, is_growing) : own, 0};
+    return (FoundTrial){p->memo ? group_memo_set(p->memo, key, own, is_growing, n_scalars) : own,
+                        0};
 }
 
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,

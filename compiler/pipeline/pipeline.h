@@ -114,6 +114,7 @@ struct Planning {
     /* Adds up the scalars of the kernels that each pass has left, in trials too: it grows as time
      * does. NULL: nobody asks. */
     uint64_t *work;
+    uint64_t *tried; /* adds up the scalars that trials of groups make; NULL: nobody asks */
     /* Work after which the search for ways to keep `fuse must` blocks ends; 0: it never does. */
     uint64_t most_work;
     void *user; /* the driver */

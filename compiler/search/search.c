@@ -172,7 +172,8 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *evalu
 }
 
 bool search_is_spent(const Searcher *c) {
-    return c->most_work && *c->planning->work > c->most_work;
+    const Planning *p = c->planning;
+    return c->most_work && *p->work + (p->tried ? *p->tried : 0) > c->most_work;
 }
 
 /* The arena for the next priced plan. */
@@ -267,7 +268,8 @@ static bool try_candidate(const Searcher *c, const Region *region, Candidate *ca
 static bool improve(const Searcher *searcher, const Region *region, Decisions **decisions) {
     Planning planning = *searcher->planning;
     Searcher own = *searcher, *c = &own;
-    planning.group_memo = group_memo_new(c->arena, planning.group_trials, region->subgraph.graph);
+    planning.group_memo =
+        group_memo_new(c->arena, planning.group_trials, region->subgraph.graph, planning.tried);
     own.planning = &planning;
     Trial now = {.decisions = *decisions}, top, instead;
     Prices unfused;
@@ -521,7 +523,8 @@ static uint64_t most_work(const Planning *p, const PlanUnit *unit) {
 bool decide_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->graph;
     Planning planning = *p;
-    unit->group_memo = planning.group_memo = group_memo_new(p->arena, p->group_trials, graph);
+    unit->group_memo = planning.group_memo =
+        group_memo_new(p->arena, p->group_trials, graph, p->tried);
     Searcher model = {.planning = &planning,
                       .arena = p->arena,
                       .scratch = p->scratch,

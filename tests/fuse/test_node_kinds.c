@@ -88,9 +88,11 @@ Test(node_kinds, the_memo_of_trials_changes_no_kernel) {
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
         Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
         const Graph *graph = plans_parse(arena, chain(arena, statements[i], 60))->graphs.data[0];
-        GroupMemo *memo = group_memo_new(arena, trials, graph);
+        uint64_t n_tried = 0;
+        GroupMemo *memo = group_memo_new(arena, trials, graph, &n_tried);
         const char *without = fused_text(arena, graph, NULL);
         cr_expect_str_eq(fused_text(arena, graph, memo), without, "%s", statements[i]);
+        cr_expect(n_tried > 0, "%s: no scalars of trials are counted", statements[i]);
         arena_free(trials);
         arena_free(arena);
     }

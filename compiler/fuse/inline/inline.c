@@ -589,6 +589,7 @@ bool inline_try(InlineTrial *trial, const InlineInput *input, Group *group, cons
                 TrialNodes *nodes, InlineFailure *failure) {
     bool continues = may_continue(trial, input, group);
     uint32_t n_asked = trial->asked.n, n_visited = trial->marks.n_visited;
+    uint32_t n_scalars = continues ? scalar_count(trial->kernel.scalars) : 0;
     trial->input = *input;
     trial->input.marks = &trial->marks;
     trial->input.asked = &trial->asked;
@@ -605,6 +606,8 @@ bool inline_try(InlineTrial *trial, const InlineInput *input, Group *group, cons
                           .n_visited = trial->marks.n_visited,
                           .continues = continues,
                           .n_asked_before = continues ? n_asked : 0,
-                          .n_visited_before = continues ? n_visited : 0};
+                          .n_visited_before = continues ? n_visited : 0,
+                          .n_scalars =
+                              scalar_count(trial->kernel.scalars) - (continues ? n_scalars : 0)};
     return trial->has_group;
 }

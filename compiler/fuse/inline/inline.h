@@ -166,6 +166,7 @@ typedef struct TrialNodes {
     /* Whether it continues the trial before, which has the first so many of each. */
     bool continues;
     uint32_t n_asked_before, n_visited_before;
+    uint32_t n_scalars; /* that it made */
 } TrialNodes;
 
 /* inline_group as a trial, with the marks of the trial in place of the input's. `kernel`, `nodes`
