@@ -346,21 +346,33 @@ static bool price_ops(const Planning *p, const Plan *plan, const Kernel *kernel,
     return prices_of_unfused(p, p->arena, p->scratch, subgraph, points, ops);
 }
 
+/* The plan without kernels, with room for the temporaries that the kernel needs if it is split. */
+static Plan plan_to_split(Arena *arena, const Plan *plan, const Kernel *kernel) {
+    Plan split = *plan;
+    uint32_t n = plan->buffers.n, room = n + 2 * kernel->reduces.n;
+    memset(&split.kernels, 0, sizeof split.kernels);
+    split.buffers.data = arena_extend(arena, NULL, 0, room * sizeof(Buffer));
+    memcpy(split.buffers.data, plan->buffers.data, n * sizeof(Buffer));
+    split.buffers.capacity = room;
+    return split;
+}
+
 /* Whether a kernel with a single pass that stores elements is faster split. */
 static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *kernel) {
     if (!split_may(plan, kernel)) return false;
     Arena *scratch = p->scratch;
+    ArenaMark mark = arena_mark(scratch);
     CostPoints points = cost_points(scratch, plan->graph->dims, p->target->has);
-    Plan whole = plan_alone(scratch, plan, kernel), split = *plan;
-    memset(&split.kernels, 0, sizeof split.kernels);
-    split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
-    split.buffers.capacity = plan->buffers.n;
+    Plan whole = plan_alone(scratch, plan, kernel);
+    Plan split = plan_to_split(scratch, plan, kernel);
     Dispatcher s = dispatcher_new(scratch, &split, kernel, NULL);
     add_pieces(&s, false);
     Prices now = price_of(p, &whole, &points);
     Prices other = price_of(p, &split, &points), ops;
-    return price_ops(p, plan, kernel, &points, &ops) &&
-           prices_are_better(&points, &now, &other, &ops);
+    bool is =
+        price_ops(p, plan, kernel, &points, &ops) && prices_are_better(&points, &now, &other, &ops);
+    arena_rewind(scratch, mark);
+    return is;
 }
 
 static void split_last(Arena *arena, Plan *plan) {
