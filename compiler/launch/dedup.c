@@ -17,6 +17,7 @@
 typedef struct Writer {
     Words words;
     const Plan *plan;
+    Text *text; /* of schedules */
     bool has_pdl;
 } Writer;
 
@@ -78,9 +79,9 @@ static void write_maps(Writer *w, const Variant *v) {
 
 /* The printed schedule has all numbers that its template reads. */
 static void write_sched(Writer *w, const Sched *sched) {
-    Text text = {.arena = w->words.arena};
-    sched_print(w->words.kernel, sched, &text);
-    words_put_text(&w->words, text.data, text.n_bytes);
+    w->text->n_bytes = 0;
+    sched_print(w->words.kernel, sched, w->text);
+    words_put_text(&w->words, w->text->data, w->text->n_bytes);
 }
 
 static void write_variants(Writer *w) {
@@ -133,37 +134,46 @@ static void write_store_dtypes(Writer *w, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) put(w, w->plan->buffers.data[stores[i].buffer].dtype);
 }
 
-static VecU32 kernel_key(Arena *arena, bool has_pdl, const Plan *plan, const Launch *launch,
-                         uint32_t at) {
-    const Kernel *kernel = launch_kernel(plan, launch, at);
+/* Writes the key of a kernel. The key and the text are those of the kernel before, whose memory
+ * they use. */
+static void write_kernel(Writer *w, const Launch *launch, const Kernel *kernel) {
+    Arena *arena = w->words.arena;
     const ScalarTab *scalars = kernel->parts ? kernel->parts->scalars : kernel->scalars;
     uint32_t *numbers = arena_array(arena, uint32_t, scalar_count(scalars) + 1);
-    VecU32 key = {0};
-    Writer w = {.words = {arena, &key, kernel, numbers}, .plan = plan, .has_pdl = has_pdl};
-    words_put_axes(&w.words, scalartab_indices(scalars));
-    write_args(&w, launch);
-    write_scalars(&w, scalars, kernel_live_scalars(arena, kernel), numbers);
-    words_put_reduces(&w.words);
-    write_joins(&w);
-    words_put_stages(&w.words);
+    w->words.key->n = 0;
+    w->words.kernel = kernel;
+    w->words.numbers = numbers;
+    words_put_axes(&w->words, scalartab_indices(scalars));
+    write_args(w, launch);
+    write_scalars(w, scalars, kernel_live_scalars(arena, kernel), numbers);
+    words_put_reduces(&w->words);
+    write_joins(w);
+    words_put_stages(&w->words);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        write_store_dtypes(&w, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
-    write_store_dtypes(&w, kernel->row_stores.data, kernel->row_stores.n);
-    write_bounds(&w);
-    write_variants(&w);
-    return key;
+        write_store_dtypes(w, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
+    write_store_dtypes(w, kernel->row_stores.data, kernel->row_stores.n);
+    write_bounds(w);
+    write_variants(w);
 }
 
 void dedup_classify(Arena *arena, bool has_pdl, const Plan *const *plans, uint32_t n_plans) {
     KeyTab keys = {0};
-    for (uint32_t p = 0; p < n_plans; p++)
+    VecU32 key = {0};
+    Text text = {.arena = arena};
+    for (uint32_t p = 0; p < n_plans; p++) {
+        Writer w = {.words = {.arena = arena, .key = &key},
+                    .plan = plans[p],
+                    .text = &text,
+                    .has_pdl = has_pdl};
         for (uint32_t i = 0; i < plans[p]->launches.n; i++) {
             const Launch *launch = &plans[p]->launches.data[i];
             for (uint32_t k = 0; k < launch->n; k++) {
-                VecU32 key = kernel_key(arena, has_pdl, plans[p], launch, k);
-                plans[p]->kernels.data[launch->first + k].code = keytab_intern(arena, &keys, &key);
+                Kernel *kernel = &plans[p]->kernels.data[launch->first + k];
+                write_kernel(&w, launch, kernel);
+                kernel->code = keytab_intern(arena, &keys, &key);
             }
         }
+    }
 }
 
 /* A launch of one of the plans. */

@@ -16,7 +16,7 @@ void words_put_double(Words *w, double number) {
 
 void words_put_text(Words *w, const char *text, size_t n_bytes) {
     words_put(w, (uint32_t)n_bytes);
-    for (size_t i = 0; i < n_bytes; i++) words_put(w, (unsigned char)text[i]);
+    words_put_bytes(w, text, n_bytes);
 }
 
 void words_put_bytes(Words *w, const void *data, size_t n_bytes) {
