@@ -191,6 +191,20 @@ def tree_of_every_mode():
         onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9), path), [[x], [x[::-1].copy()]])
 
 
+def resampling():
+    """Scales that no f64 product gives the extents of, and places whose neighbours lie beyond the borders."""
+    nodes = [onnx.helper.make_node("Resize", ["x", "", "scales"], [mode], mode=mode, coordinate_transformation_mode=places)
+             for mode, places in (("nearest", "asymmetric"), ("linear", "pytorch_half_pixel"), ("cubic", "half_pixel"))]
+    nodes += [onnx.helper.make_node("GridSample", ["x", "at"], [border], mode="cubic", padding_mode=border)
+              for border in ("zeros", "border", "reflection")]
+    info, at = onnx.helper.make_tensor_value_info, torch.rand(1, 3, 4, 2) * 4 - 2
+    graph = onnx.helper.make_graph(
+        nodes, "resampling", [info("x", 1, [1, 2, 10, 5]), info("at", 1, at.shape)],
+        [info(node.output[0], 1, None) for node in nodes], [onnx.numpy_helper.from_array(np.array([1, 1, .7, 2.6], np.float32), "scales")])
+    return Case("resampling", lambda path: onnx.save(onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9), path), [[floats(1, 2, 10, 5).numpy(), at.numpy()]])
+
+
 def small():
     """Names and functions that make Cases of less than 1 MB, which `make test` runs."""
     import transformers as t
@@ -211,6 +225,7 @@ def small():
     yield of_torch("llama", lambda: FirstOutput(t.LlamaForCausalLM(t.LlamaConfig(num_key_value_heads=2, **pair))), ids)
     yield of_torch("whisper_encoder", lambda: whisper_encoder(32), [floats(1, 40, 100)])
     yield tree_of_every_mode()
+    yield resampling()
     for name, make in pipelines():
         yield of_sklearn(name, make)
 
@@ -229,6 +244,7 @@ def cases():
     for name, make in [*pipelines(), *more_pipelines()]:
         yield of_sklearn(name, make)
     yield tree_of_every_mode()
+    yield resampling()
     yield of_torch("torchvision resnet18, f16", dict(image_networks())["torchvision resnet18"], [floats(1, 3, 64, 64)],
                    dtype=torch.float16)
     for dtype, word in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):

@@ -66,7 +66,7 @@ Test(nodes, stored_cases_pass, .timeout = 120) {
 }
 
 Test(nodes, stored_networks_compute_what_onnxruntime_did, .timeout = 120) {
-    enum { N_LEAST = 23 };
+    enum { N_LEAST = 24 };
     uint32_t n_failed = 0;
     glob_t found;
     cr_assert_eq(glob("tests/models/*.bin", 0, NULL, &found), 0, "no networks");

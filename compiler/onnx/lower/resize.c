@@ -27,23 +27,26 @@ static bool interpolation_of(Call *c, Str mode, Interpolation *kind) {
 /* Resize. */
 
 typedef struct ResizedAxis {
-    int64_t from, to; /* extents; -1: no constant */
-    double scale, begin, end;
+    int64_t from, to;    /* extents; -1: no constant */
+    float scale, scaled; /* scaled: from * scale, of which `to` is the whole part */
+    double begin, end;
     DimId extent; /* of the result, where an extent is no constant; DIM_NONE: as it is */
 } ResizedAxis;
 
-/* The place that output element i is taken from. */
+/* The place that output element i is taken from: arithmetic of f32, which decides between
+ * neighbours as that of onnxruntime and PyTorch does. */
 static double source_of(const Resizing *r, const ResizedAxis *a, int64_t i) {
-    double x = (double)i, from = (double)a->from, to = a->scale * from;
+    float x = (float)i, from = (float)a->from, to = a->scaled, scale = a->scale;
     if (strcmp(r->transform, "align_corners") == 0) return to == 1 ? 0 : x * (from - 1) / (to - 1);
-    if (strcmp(r->transform, "asymmetric") == 0) return x / a->scale;
-    if (strcmp(r->transform, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / a->scale;
-    if (r->crops && to == 1) return (a->end - a->begin) * (from - 1) / 2 + a->begin * (from - 1);
-    if (r->crops) return x * (a->end - a->begin) * (from - 1) / (to - 1) + a->begin * (from - 1);
-    if (strcmp(r->transform, "pytorch_half_pixel") == 0 && to == 1) return -0.5;
-    double centre = (x + 0.5) / a->scale - 0.5;
+    if (strcmp(r->transform, "asymmetric") == 0) return x / scale;
+    if (strcmp(r->transform, "tf_half_pixel_for_nn") == 0) return (x + 0.5F) / scale;
+    float begin = (float)a->begin, length = (float)a->end - begin;
+    if (r->crops && to == 1) return (begin + length / 2) * (from - 1);
+    if (r->crops) return begin * (from - 1) + x * length * (from - 1) / (to - 1);
+    if (strcmp(r->transform, "pytorch_half_pixel") == 0 && to == 1) return 0;
+    float centre = (x + 0.5F) / scale - 0.5F;
     if (strcmp(r->transform, "half_pixel_symmetric") == 0)
-        centre += from / 2 * (1 - (double)a->to / to);
+        centre += from / 2 * (1 - (float)a->to / to);
     return centre;
 }
 
@@ -181,9 +184,11 @@ static bool resized_extent(Call *c, ResizedAxis *a, double to) {
     return true;
 }
 
+/* A scale is an f32, and so is its product with the extent: 0.7 of 10 is 7. */
 static bool scale_axis(Call *c, ResizedAxis *a, DimId from, double scale) {
-    a->scale = scale;
-    if (a->from >= 0) return resized_extent(c, a, scale * (double)a->from);
+    a->scale = (float)scale;
+    a->scaled = a->scale * (float)a->from;
+    if (a->from >= 0) return resized_extent(c, a, a->scaled);
     if (scale == 1) return true;
     a->to = -1;
     a->extent = scaled_extent(c, from, scale);
@@ -194,21 +199,22 @@ static bool size_axis(Call *c, ResizedAxis *a, DimId from, DimId size) {
     int64_t to;
     if (size == from) return true;
     if (a->from >= 0 && dim_is_const(c->im->b->dims, size, &to)) {
-        a->scale = (double)to / (double)a->from;
+        a->scale = (float)to / (float)a->from;
+        a->scaled = (float)to;
         return resized_extent(c, a, (double)to);
     }
     if (!onnx_need_least(c, size, 1)) return false;
     if (dim_lo(c->im->b->dims, size) < 1)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "an axis would have %s elements",
                          dim_str(c->im->b->dims, c->im->arena, size));
-    *a = (ResizedAxis){a->from, -1, 0, 0, 1, size};
+    *a = (ResizedAxis){.from = a->from, .to = -1, .end = 1, .extent = size};
     return true;
 }
 
 /* All axes of the list have the scale of one of them. */
 static bool keep_aspect(Call *c, uint32_t n_axes, const uint32_t *order, ResizedAxis *axes,
                         bool takes_least) {
-    double best = 0;
+    float best = 0;
     for (uint32_t i = 0; i < n_axes; i++) {
         const ResizedAxis *a = &axes[order[i]];
         if (a->from < 0 || a->to < 0)
@@ -219,7 +225,8 @@ static bool keep_aspect(Call *c, uint32_t n_axes, const uint32_t *order, Resized
     for (uint32_t i = 0; i < n_axes; i++) {
         ResizedAxis *a = &axes[order[i]];
         a->scale = best;
-        if (!resized_extent(c, a, best * (double)a->from + 0.5)) return false;
+        a->scaled = best * (float)a->from;
+        if (!resized_extent(c, a, roundf(a->scaled))) return false;
     }
     return true;
 }
@@ -260,7 +267,12 @@ static bool resize(Call *c, const Resizing *r, uint32_t roi, uint32_t scales, ui
         return false;
     uint32_t rank = shape_of(c, x)->rank, n = rank;
     for (uint32_t k = 0; k < rank; k++)
-        axes[order[k] = k] = (ResizedAxis){extents[k], extents[k], 1, 0, 1, DIM_NONE};
+        axes[order[k] = k] = (ResizedAxis){.from = extents[k],
+                                           .to = extents[k],
+                                           .scale = 1,
+                                           .scaled = (float)extents[k],
+                                           .end = 1,
+                                           .extent = DIM_NONE};
     if (attr_ints(c, "axes", &given)) {
         n = given->n > MAX_RANK ? MAX_RANK : given->n;
         for (uint32_t k = 0; k < n; k++)
@@ -350,8 +362,8 @@ static NodeId coordinate(Call *c, const Sampling *s, uint32_t axis, NodeId grid)
     NodeId x = op2n(c, OP_ADD, grid, 1);
     x = s->aligns ? op2n(c, OP_MUL, op2n(c, OP_DIV, x, 2), n - 1)
                   : op2n(c, OP_DIV, op2n(c, OP_SUB, op2n(c, OP_MUL, x, n), 1), 2);
-    if (s->kind == INTERPOLATE_NEAREST) x = op1(c, OP_ROUND, x);
-    return into_borders(c, s, axis, x);
+    if (s->kind == INTERPOLATE_CUBIC) return x; /* its neighbours are taken into the borders */
+    return into_borders(c, s, axis, s->kind == INTERPOLATE_NEAREST ? op1(c, OP_ROUND, x) : x);
 }
 
 NodeId tap_weight(Call *c, Interpolation kind, NodeId ratio, int offset) {

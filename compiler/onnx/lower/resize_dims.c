@@ -54,7 +54,7 @@ static NodeId places(Call *c, const Resizing *r, DimId from_dim, DimId to_dim, d
     if (strcmp(r->transform, "tf_half_pixel_for_nn") == 0) return centre;
     centre = op2n(c, OP_SUB, centre, 0.5);
     if (strcmp(r->transform, "pytorch_half_pixel") != 0) return centre;
-    return where(c, op2n(c, OP_EQUAL, to, 1), constant(c, -0.5, centre), centre);
+    return where(c, op2n(c, OP_EQUAL, to, 1), constant(c, 0, centre), centre);
 }
 
 /* The elements of x at places, clamped into the axis. */
