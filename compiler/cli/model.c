@@ -67,6 +67,29 @@ typedef struct External {
     Vec(ExternalFile) files;
 } External;
 
+/* Whether a file is in a folder, or below, where links lead nowhere else. `beside`: a file of the
+ * folder. */
+static bool is_in_folder(const char *file, const char *beside) {
+    const char *slash = strrchr(beside, '/');
+    size_t n = slash ? (size_t)(slash - beside) : 0;
+    return strncmp(file, beside, n + 1) == 0;
+}
+
+/* Whether the data lie in the model's folder: in that of its name, or of the file that a link of
+ * this name leads to, as in caches of models. */
+static bool is_beside_model(Cli *cli, const char *path) {
+    char *folder = realpath(in_folder_of(cli, cli->path, "."), NULL);
+    char *model = realpath(cli->path, NULL), *data = realpath(path, NULL);
+    const char *named = str_format(cli->arena, "%s/", folder ? folder : "");
+    bool is_inside =
+        folder && model && data && (is_in_folder(data, named) || is_in_folder(data, model));
+    bool is_missing = !data;
+    free(folder);
+    free(model);
+    free(data);
+    return is_inside || is_missing;
+}
+
 static bool map_external(void *user, const char *location, Bytes *bytes) {
     External *external = user;
     for (uint32_t i = 0; i < external->files.n; i++)
@@ -76,6 +99,10 @@ static bool map_external(void *user, const char *location, Bytes *bytes) {
         }
     Cli *cli = external->cli;
     const char *path = in_folder_of(cli, cli->path, location);
+    if (!is_beside_model(cli, path)) {
+        cli_fail(cli, FUSEC_FILE, "%s leads out of the folder of %s", path, cli->path);
+        return false;
+    }
     if (map_file(cli, path, bytes)) return false;
     vec_push(cli->arena, &external->files, ((ExternalFile){location, path, *bytes}));
     return true;

@@ -31,9 +31,9 @@ static bool check_inputs(Call *c) {
         return onnx_fail(c, DIAG_WRONG_ARITY, "it has %u inputs, but the op takes %u to %u", n,
                          c->op->min_inputs, c->op->max_inputs);
     for (uint32_t i = 0; i < n; i++) {
-        if (!c->node->inputs.data[i][0] && i < c->op->min_inputs)
+        if (!has_input(c, i) && i < c->op->min_inputs)
             return onnx_fail(c, DIAG_WRONG_ARITY, "input %u is left out", i + 1);
-        if (c->node->inputs.data[i][0] && !onnx_scope_find(c->scope, c->node->inputs.data[i]))
+        if (has_input(c, i) && !onnx_scope_find(c->scope, c->node->inputs.data[i]))
             return onnx_fail(c, DIAG_UNKNOWN_NAME, "no node before it makes its input `%s`",
                              c->node->inputs.data[i]);
     }
@@ -122,7 +122,8 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
         if (!given && has_input(c, i))
             return onnx_fail(c, DIAG_UNKNOWN_NAME, "no node before it makes its input `%s`",
                              c->node->inputs.data[i]);
-        Value *inner = given ? onnx_scope_add(im, scope, function->inputs.data[i]) : NULL;
+        Value *inner = onnx_scope_add(im, scope, function->inputs.data[i]);
+        inner->is_absent = !given;
         if (given)
             *inner = (Value){.name = function->inputs.data[i],
                              .node = given->node,
@@ -185,7 +186,7 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     value->node = build_input(im->b, onnx_unique_name(im, info->name, "x"), dtype,
                               (DimList){info->dims.n, dims});
     if (is_held) held_as(im, value->node, info->type);
-    return fail_builder(im, "input", info->name);
+    return onnx_check(&call);
 }
 
 /* An error of a value that no node is to blame for is that of the output. */

@@ -6,6 +6,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 TestSuite(cli_onnx, .init = command_set_up, .fini = command_tear_down, .timeout = 60);
 
@@ -133,4 +135,22 @@ Test(cli_onnx, data_outside_of_the_folder_are_told) {
         write_external(places[i]);
         expect("import @m.onnx -o @m.g", 1, "must lie in the model's folder, or below");
     }
+}
+
+/* A link of the model's folder may lead to a file of it, and a model may be a link itself, into a
+ * folder that has the data, too; else a link would copy any file of the machine. */
+Test(cli_onnx, links_do_not_lead_out_of_the_folder) {
+    write_external("m.data");
+    cr_assert_eq(mkdir(path_of("in"), 0700), 0);
+    cr_assert_eq(rename(path_of("m.onnx"), path_of("in/m.onnx")), 0);
+    cr_assert_eq(symlink("../m.data", path_of("in/m.data")), 0);
+    expect("import @in/m.onnx -o @m.g", 1, "leads out of the folder of");
+    cr_assert_eq(symlink("in/m.onnx", path_of("m.onnx")), 0);
+    expect("import @m.onnx -o @m.g", 0, "");
+    cr_assert_eq(unlink(path_of("in/m.data")), 0);
+    cr_assert_eq(rename(path_of("m.data"), path_of("in/n.data")), 0);
+    cr_assert_eq(symlink("n.data", path_of("in/m.data")), 0);
+    expect("import @in/m.onnx -o @m.g", 0, "");
+    cr_assert_eq(symlink("in/m.data", path_of("m.data")), 0);
+    expect("import @m.onnx -o @m.g", 0, "");
 }

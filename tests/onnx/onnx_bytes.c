@@ -1,5 +1,6 @@
 /* See onnx_bytes.h. */
 #include "onnx/onnx_bytes.h"
+#include "onnx/file/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,7 @@ void onnx_attr_int(Text *attrs, const char *name, int64_t value) {
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
     pb_int(&attr, 3, value);
+    pb_int(&attr, 20, ATTR_INT);
     pb_message(attrs, 5, &attr);
 }
 
@@ -140,6 +142,7 @@ void onnx_attr_ints(Text *attrs, const char *name, uint32_t n, const int64_t *va
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
     for (uint32_t i = 0; i < n; i++) pb_int(&attr, 8, values[i]);
+    pb_int(&attr, 20, ATTR_INTS);
     pb_message(attrs, 5, &attr);
 }
 
@@ -147,6 +150,7 @@ void onnx_attr_floats(Text *attrs, const char *name, uint32_t n, const float *va
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
     put_bytes(&attr, 7, (const char *)values, n * sizeof *values);
+    pb_int(&attr, 20, ATTR_FLOATS);
     pb_message(attrs, 5, &attr);
 }
 
@@ -158,6 +162,7 @@ void onnx_attr_graph(Text *attrs, const char *name, const OnnxWriter *inner) {
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
     pb_message(&attr, 6, &inner->graph);
+    pb_int(&attr, 20, ATTR_GRAPH);
     pb_message(attrs, 5, &attr);
 }
 
@@ -165,6 +170,7 @@ void onnx_attr_text(Text *attrs, const char *name, const char *value) {
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
     pb_text(&attr, 4, value);
+    pb_int(&attr, 20, ATTR_STRING);
     pb_message(attrs, 5, &attr);
 }
 
@@ -172,6 +178,7 @@ void onnx_attr_texts(Text *attrs, const char *name, uint32_t n, const char *cons
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
     for (uint32_t i = 0; i < n; i++) pb_text(&attr, 9, values[i]);
+    pb_int(&attr, 20, ATTR_STRINGS);
     pb_message(attrs, 5, &attr);
 }
 

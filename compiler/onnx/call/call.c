@@ -4,7 +4,9 @@
 #include <math.h>
 
 bool has_input(const Call *c, uint32_t i) {
-    return i < c->node->inputs.n && c->node->inputs.data[i][0];
+    if (i >= c->node->inputs.n || !c->node->inputs.data[i][0]) return false;
+    const Value *value = onnx_scope_find(c->scope, c->node->inputs.data[i]);
+    return !value || !value->is_absent;
 }
 
 Value *input_value(Call *c, uint32_t i) {
@@ -65,23 +67,41 @@ const OnnxAttr *find_attr(const Call *c, const char *name) {
     return NULL;
 }
 
-int64_t attr_int(const Call *c, const char *name, int64_t otherwise) {
+static const char *attr_type_name(int64_t type) {
+    static const char *const names[] = {
+        [ATTR_FLOAT] = "a float",           [ATTR_INT] = "an integer",
+        [ATTR_STRING] = "a string",         [ATTR_TENSOR] = "a tensor",
+        [ATTR_GRAPH] = "a graph",           [ATTR_FLOATS] = "a list of floats",
+        [ATTR_INTS] = "a list of integers", [ATTR_STRINGS] = "a list of strings"};
+    bool is_known = type > 0 && type <= ATTR_STRINGS;
+    return is_known ? names[type] : "of another type";
+}
+
+const OnnxAttr *typed_attr(Call *c, const char *name, OnnxAttrType type) {
     const OnnxAttr *attr = find_attr(c, name);
+    if (!attr || !attr->type || attr->type == (int64_t)type) return attr;
+    onnx_fail(c, DIAG_BAD_ARGUMENT, "its attribute `%s` is %s, not %s", name,
+              attr_type_name(attr->type), attr_type_name(type));
+    return NULL;
+}
+
+int64_t attr_int(Call *c, const char *name, int64_t otherwise) {
+    const OnnxAttr *attr = typed_attr(c, name, ATTR_INT);
     return attr ? attr->integer : otherwise;
 }
 
-double attr_float(const Call *c, const char *name, double otherwise) {
-    const OnnxAttr *attr = find_attr(c, name);
+double attr_float(Call *c, const char *name, double otherwise) {
+    const OnnxAttr *attr = typed_attr(c, name, ATTR_FLOAT);
     return attr ? attr->number : otherwise;
 }
 
-Str attr_string(const Call *c, const char *name, Str otherwise) {
-    const OnnxAttr *attr = find_attr(c, name);
+Str attr_string(Call *c, const char *name, Str otherwise) {
+    const OnnxAttr *attr = typed_attr(c, name, ATTR_STRING);
     return attr ? attr->string : otherwise;
 }
 
-bool attr_ints(const Call *c, const char *name, const VecInt **ints) {
-    const OnnxAttr *attr = find_attr(c, name);
+bool attr_ints(Call *c, const char *name, const VecInt **ints) {
+    const OnnxAttr *attr = typed_attr(c, name, ATTR_INTS);
     *ints = attr ? &attr->ints : NULL;
     return attr != NULL;
 }

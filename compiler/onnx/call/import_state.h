@@ -32,7 +32,8 @@ struct Value {
     /* Of elements that dims decide once this one is at least 0, as those of a Min; or DIM_NONE. */
     DimId undecided;
     const OnnxTensor *tensor;
-    Value *given; /* of a function's input: the value of the call, whose node it has; or NULL */
+    bool is_absent; /* of a function's input that the call leaves out */
+    Value *given;   /* of a function's input: the value of the call, whose node it has; or NULL */
     Scope *given_scope;
 };
 
@@ -218,11 +219,13 @@ bool has_output(const Call *c, uint32_t i);
 bool output(Call *c, uint32_t i, NodeId node);
 bool output_known(Call *c, uint32_t i, Known *known);
 const OnnxAttr *find_attr(const Call *c, const char *name);
-int64_t attr_int(const Call *c, const char *name, int64_t otherwise);
-double attr_float(const Call *c, const char *name, double otherwise);
-Str attr_string(const Call *c, const char *name, Str otherwise);
+/* The same; another type than this one is an error. */
+const OnnxAttr *typed_attr(Call *c, const char *name, OnnxAttrType type);
+int64_t attr_int(Call *c, const char *name, int64_t otherwise);
+double attr_float(Call *c, const char *name, double otherwise);
+Str attr_string(Call *c, const char *name, Str otherwise);
 /* A list of integers; false: there is none. */
-bool attr_ints(const Call *c, const char *name, const VecInt **ints);
+bool attr_ints(Call *c, const char *name, const VecInt **ints);
 /* A list of `n` numbers from `least` to `most`; all are `least` if the attribute is not there or
  * empty. */
 bool attr_list(Call *c, const char *name, uint32_t n, int64_t least, int64_t most, int64_t *values);

@@ -99,7 +99,7 @@ bool onnx_need_least(Call *c, DimId value, int64_t least) {
 /* Where sizes pass the limit, the import begins again. Dims that neither the model nor the caller
  * bounds are smaller then. False: these dims are small already. */
 static bool lower_highest(Call *c) {
-    enum { STEP = 2, LEAST = 1024 };
+    enum { STEP = 2, LEAST = 64 };
     if (c->im->highest_dim / STEP < LEAST) return false;
     c->im->highest_dim /= STEP;
     c->im->is_given_up = c->has_failed = true;

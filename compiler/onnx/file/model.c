@@ -201,6 +201,9 @@ static void read_attr_list(Reader *r, const WireField *field, OnnxAttr *attr) {
     case 9:
         vec_push(r->arena, &attr->strings, text(r, field));
         break;
+    case 20:
+        attr->type = (int64_t)field->value;
+        break;
     case 21:
         attr->reference = text(r, field);
         break;

@@ -53,9 +53,20 @@ typedef struct OnnxTensor {
 } OnnxTensor;
 
 typedef struct OnnxGraph OnnxGraph;
-typedef enum { ATTR_FLOAT = 1, ATTR_INT, ATTR_STRING, ATTR_TENSOR, ATTR_GRAPH } OnnxAttrType;
+/* Of a number in a file; 0: the file does not say. */
+typedef enum {
+    ATTR_FLOAT = 1,
+    ATTR_INT,
+    ATTR_STRING,
+    ATTR_TENSOR,
+    ATTR_GRAPH,
+    ATTR_FLOATS,
+    ATTR_INTS,
+    ATTR_STRINGS
+} OnnxAttrType;
 typedef struct OnnxAttr {
     Str name, reference; /* reference: the attribute of the function's call that has the value */
+    int64_t type;        /* an OnnxAttrType, if the file is good */
     double number;
     int64_t integer;
     Str string;

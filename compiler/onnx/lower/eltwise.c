@@ -184,7 +184,8 @@ bool onnx_shrink(Call *c) {
 
 bool onnx_clip(Call *c) {
     NodeId x = input(c, 0);
-    const OnnxAttr *low = find_attr(c, "min"), *high = find_attr(c, "max");
+    const OnnxAttr *low = typed_attr(c, "min", ATTR_FLOAT),
+                   *high = typed_attr(c, "max", ATTR_FLOAT);
     if (has_input(c, 1)) x = op2(c, OP_MAXIMUM, x, input(c, 1));
     if (has_input(c, 2)) x = op2(c, OP_MINIMUM, x, input(c, 2));
     if (low) x = op2n(c, OP_MAXIMUM, x, low->number);

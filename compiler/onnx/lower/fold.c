@@ -28,17 +28,17 @@ bool onnx_fold_constant(Call *c) {
     Import *im = c->im;
     const OnnxAttr *attr;
     Known *known = NULL;
-    if ((attr = find_attr(c, "value_int")) != NULL) {
+    if ((attr = typed_attr(c, "value_int", ATTR_INT)) != NULL) {
         known = known_new(im, ELEM_INT64, 0, NULL);
         known->ints[0] = number(c, attr->integer);
-    } else if ((attr = find_attr(c, "value_float")) != NULL) {
+    } else if ((attr = typed_attr(c, "value_float", ATTR_FLOAT)) != NULL) {
         known = known_new(im, ELEM_FLOAT, 0, NULL);
         known->floats[0] = attr->number;
-    } else if ((attr = find_attr(c, "value_ints")) != NULL) {
+    } else if ((attr = typed_attr(c, "value_ints", ATTR_INTS)) != NULL) {
         known = known_list(im, attr->ints.n);
         for (uint32_t i = 0; known && i < attr->ints.n; i++)
             known->ints[i] = number(c, attr->ints.data[i]);
-    } else if ((attr = find_attr(c, "value_floats")) != NULL) {
+    } else if ((attr = typed_attr(c, "value_floats", ATTR_FLOATS)) != NULL) {
         int64_t n = attr->floats.n;
         known = known_new(im, ELEM_FLOAT, 1, &n);
         if (known && n) memcpy(known->floats, attr->floats.data, (size_t)n * sizeof(double));
@@ -47,7 +47,7 @@ bool onnx_fold_constant(Call *c) {
 }
 
 bool onnx_fold_constant_of_shape(Call *c) {
-    const OnnxAttr *attr = find_attr(c, "value");
+    const OnnxAttr *attr = typed_attr(c, "value", ATTR_TENSOR);
     const Known *shape = input_known(c, 0);
     const Known *value = attr && attr->tensor ? tensor_known(c->im, attr->tensor) : NULL;
     int64_t dims[MAX_RANK];

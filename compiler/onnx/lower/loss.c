@@ -45,7 +45,7 @@ static NodeId loss(Call *c, const Loss *loss) {
 }
 
 static Loss loss_of(Call *c, NodeId x) {
-    const OnnxAttr *ignored = find_attr(c, "ignore_index");
+    const OnnxAttr *ignored = typed_attr(c, "ignore_index", ATTR_INT);
     return (Loss){.x = x,
                   .target = input(c, 1),
                   .weight = input(c, 2),

@@ -92,7 +92,7 @@ static bool read_activations(Call *c, Recurrence *r, uint32_t n_directions) {
         OpId op;
     } names[] = {
         {"Tanh", OP_TANH}, {"Sigmoid", OP_SIGMOID}, {"Relu", OP_RELU}, {"Softplus", OP_SOFTPLUS}};
-    const OnnxAttr *given = find_attr(c, "activations");
+    const OnnxAttr *given = typed_attr(c, "activations", ATTR_STRINGS);
     uint32_t n = r->n_activations * n_directions;
     for (uint32_t i = 0; !given && i < n; i++)
         r->activations[i] =

@@ -238,7 +238,7 @@ static bool scale_axes(Call *c, const Shape *shape, uint32_t n_axes, const uint3
     uint32_t n;
     IntList sizes = {0};
     Str policy = attr_string(c, "keep_aspect_ratio_policy", "stretch");
-    const OnnxAttr *given = find_attr(c, "scales");
+    const OnnxAttr *given = typed_attr(c, "scales", ATTR_FLOATS);
     if (!known_list_of(c, scales_input, values, &n)) return false;
     for (uint32_t k = 0; given && k < given->floats.n && k < MAX_RANK; k++)
         values[n++] = given->floats.data[k];

@@ -32,7 +32,7 @@ static NodeId kernels(Call *c, int64_t n_vectors) {
     NodeId vectors =
         onnx_ml_table(c, "support_vectors", DT_F32, 2, (int64_t[]){n_vectors, n_features});
     if (vectors == NODE_NONE) return vectors;
-    const OnnxAttr *params = find_attr(c, "kernel_params");
+    const OnnxAttr *params = typed_attr(c, "kernel_params", ATTR_FLOATS);
     double gamma = 0, coef0 = 0, degree = 0;
     if (params && params->floats.n == 3)
         gamma = params->floats.data[0], coef0 = params->floats.data[1],

@@ -4,7 +4,7 @@
 #include <math.h>
 
 bool onnx_constant(Call *c) {
-    const OnnxAttr *attr = find_attr(c, "value");
+    const OnnxAttr *attr = typed_attr(c, "value", ATTR_TENSOR);
     if (!attr || !attr->tensor)
         return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "it has no value that is a tensor of numbers");
     onnx_scope_add(c->im, c->scope, c->node->outputs.n ? c->node->outputs.data[0] : "")->tensor =
@@ -20,7 +20,7 @@ static bool shape_argument(Call *c, uint32_t i, IntList *list) {
 }
 
 bool onnx_constant_of_shape(Call *c) {
-    const OnnxAttr *attr = find_attr(c, "value");
+    const OnnxAttr *attr = typed_attr(c, "value", ATTR_TENSOR);
     IntList list;
     OnnxTensor zero = {.type = ELEM_FLOAT, .n_elems = 1};
     vec_push(c->im->arena, &zero.floats, 0);
@@ -235,6 +235,10 @@ bool onnx_split(Call *c) {
         !list_argument(c, "split", 1, &sizes))
         return false;
     DimId extent = shape_of(c, x)->dims[axis], begin = number(c, 0);
+    int64_t n_said = attr_int(c, "num_outputs", n);
+    if (n_said != n)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "num_outputs is %lld, but it has %u outputs",
+                         (long long)n_said, n);
     if (sizes.is_given && sizes.n != n)
         return onnx_fail(c, DIAG_WRONG_COUNT, "%u sizes of %u outputs", sizes.n, n);
     NodeId *parts = arena_array(c->im->arena, NodeId, n + 1);
