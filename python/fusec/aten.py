@@ -5,6 +5,8 @@ and the arguments of the op. It returns the text of an expression, or a list wit
 means that a result has no spelling. Extents are numbers or texts.
 """
 
+import math
+
 OPS = {}
 
 
@@ -27,6 +29,47 @@ NO_ROW = {
 }
 
 
+# Of ops that are not core ATen ones, by the names of their packets: what would be needed.
+NEEDED = [
+    ("random numbers of PyTorch's generator; make them an input, or draw them in the language from a key that is one: "
+     "rand(key, shape), randn, randint, bernoulli",
+     "rand_like randn_like randint randint_like bernoulli normal normal_functional uniform random multinomial poisson "
+     "binomial exponential cauchy geometric log_normal rrelu_with_noise fractional_max_pool2d fractional_max_pool3d"),
+    ("how many elements the result has depends on numbers; use where, or sums with a mask",
+     "nonzero_static nonzero_numpy argwhere masked_select unique_dim unique_consecutive unique_dim_consecutive unique unique2 "
+     "repeat_interleave nms"),
+    ("how many elements the result has depends on numbers; a sum of one_hot(x, n) counts n of them, as bincount(x, n) of the "
+     "language does", "bincount"),
+    ("complex numbers have no dtype", "fft_c2c fft_r2c fft_c2r complex polar real imag angle conj conj_physical view_as_real "
+     "view_as_complex stft istft"),
+    ("the language has no decompositions of matrices and no solvers; compute it outside of the graph, and make it an input",
+     "cholesky cholesky_inverse cholesky_solve triangular_solve lu_unpack lu_solve geqrf orgqr ormqr linalg_cholesky_ex "
+     "linalg_det linalg_slogdet linalg_eig linalg_eigh linalg_eigvals linalg_householder_product linalg_inv_ex linalg_ldl_factor_ex "
+     "linalg_ldl_solve linalg_lstsq linalg_lu linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_qr linalg_solve_ex "
+     "linalg_solve_triangular linalg_svd"),
+    ("a function of numbers that has no spelling; a series of arithmetic computes it",
+     "digamma polygamma igamma igammac i0 zeta nextafter frexp gcd lcm special_i0e special_i1 special_i1e special_ndtri "
+     "special_log_ndtr special_erfcx special_zeta special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 "
+     "special_bessel_y1 special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0 "
+     "special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 "
+     "special_spherical_bessel_j0"),
+    ("tensors with a scale are those of a library; write the arithmetic: round, clamp, and a product",
+     "quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize fake_quantize_per_tensor_affine_cachemask "
+     "fake_quantize_per_channel_affine_cachemask"),
+    ("tensors are dense", "sparse_coo_tensor to_sparse to_dense coalesce sparse_mask sparse_compressed_tensor"),
+    ("a loss over alignments has no spelling; train outside of the graph", "ctc_loss"),
+]
+NO_PACKET = {name: why for why, names in NEEDED for name in names.split()}
+
+
+def why_not(op):
+    """Why an op has no row: what would be needed."""
+    packet = op.split(".")[0]
+    return NO_ROW.get(op) or NO_PACKET.get(packet.strip("_")) or (
+        "it has no row in the table of fusec/aten.py; needed are a row there, or the same in PyTorch's ops that have one, "
+        "which docs/results/torch-ops.md lists")
+
+
 # Functions that the language's library lacks: a source that uses one has it above its graph.
 DEFS = {
     "log_gamma": """# log |gamma(x)|: Stirling's series in f64, 10 or more from 0; below 1/2 by reflection.
@@ -41,6 +84,16 @@ def log_gamma(x) {
   positive = above - where(w < 20, log(product), 0.0)
   mirrored = 1.14472988584940017414 - log(abs(sin(3.14159265358979323846 * (z - round(z))))) - positive
   return cast(where(abs(z) == inf, inf, where(z < 0.5, mirrored, positive)), dtype(x))
+}
+""",
+    "erf_inverse": """# The number whose erf is x: an estimate, and four of Newton's steps in f64.
+def erf_inverse(x) {
+  z = cast(x, f64)
+  w = log((1 - z) * (1 + z))
+  t = 4.33074675078 + w / 2
+  near = sign(z) * sqrt(sqrt(t * t - w / 0.147) - t)
+  y = loop k in 0:4 with y = near { return y - (erf(y) - z) * 0.88622692545275801365 * exp(y * y) }
+  return cast(where(abs(z) == 1, z * inf, y), dtype(x))
 }
 """,
 }
@@ -66,6 +119,39 @@ def number(value):
     return str(value)  # `inf`, `-inf` and `nan` are the language's words too
 
 
+def literal(value, dtype):
+    """A number of Python beside tensors of a dtype, as PyTorch casts it: integers wrap, and what is tiny in f16 is 0."""
+    if isinstance(value, str):
+        return value
+    if dtype == "bool":
+        return flag(value)
+    if dtype[0] in "iu" and float(value).is_integer():
+        n_bits, is_signed = int(dtype[1:]), dtype[0] == "i"
+        low = -(1 << n_bits - 1) if is_signed else 0
+        return number((int(value) - low) % (1 << n_bits) + low)
+    value = int(value) if isinstance(value, bool) else value
+    return "0.0" if is_tiny(value, dtype) else number(value)
+
+
+def is_tiny(value, dtype):
+    return value != 0 and dtype == "f16" and abs(value) <= 2.0 ** -25
+
+
+# Bools in arithmetic and in order are the numbers 0 and 1 to PyTorch, and a result of bools is whether it is not 0. The
+# language has neither, so such ops compute with u8.
+
+def in_numbers(dtype):
+    return "u8" if dtype == "bool" else dtype
+
+
+def of_numbers(x):
+    return x.to(in_numbers(x.dtype))
+
+
+def from_numbers(text, dtype):
+    return f"cast({text}, bool)" if dtype == "bool" else text
+
+
 def of_extent(extent, dtype):
     """An expression over dims, which is known only at run time, as a tensor of rank 0."""
     text = f"iota([{extent} + 1], dtype=i64)[{extent}]"
@@ -75,7 +161,7 @@ def of_extent(extent, dtype):
 def constant(value, dtype):
     if hasattr(value, "to"):
         return str(value.to(dtype))
-    return of_extent(value, dtype) if isinstance(value, str) else f"const({number(value)}, {dtype})"
+    return of_extent(value, dtype) if isinstance(value, str) else f"const({literal(value, dtype)}, {dtype})"
 
 
 def beside(value, out):
@@ -84,9 +170,7 @@ def beside(value, out):
         return str(value.to(out))
     if isinstance(value, str):
         return of_extent(value, out)
-    if out[0] in "iu" and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return number(value)
+    return literal(value, out)
 
 
 def shape(extents):
@@ -133,10 +217,12 @@ def common(a, b):
 def same_name(names):
     for name in names.split():
         word, op = name.split("=")[0], name.split("=")[-1]
-        OPS[op + ".default"] = lambda out, x, word=word: f"{word}({x.to(out.dtype)})"
+        OPS[op + ".default"] = lambda out, x, word=word: from_numbers(f"{word}({x.to(in_numbers(out.dtype))})", out.dtype)
 
 
-same_name("abs sign neg relu floor ceil round trunc exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan "
+for _name in ("floor", "ceil", "round", "trunc"):
+    OPS[_name + ".default"] = lambda out, x, word=_name: f"{word}({x})" if x.is_float else str(x)
+same_name("abs sign neg relu exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan "
           "sinh cosh tanh asinh acosh atanh erf sigmoid silu mish hardswish hardsigmoid relu6 "
           "logsigmoid=log_sigmoid softsign selu")
 for _name in ("isnan", "isinf"):
@@ -148,15 +234,34 @@ def _(out, x):
     return f"cast(1.0 - erf({x.to('f64')}), {out.dtype})"  # in f32 little would be left of small results
 
 
+@row("erfinv.default", "special_erfinv.default")
+def _(out, x):
+    return f"erf_inverse({x.to(out.dtype)})"
+
+
+@row("copysign.Tensor", "copysign.Scalar")
+def _(out, a, b):
+    """The sign is a bit, which -0.0 and NaN have too."""
+    size = f"abs({a.to(out.dtype)})"
+    if not hasattr(b, "to"):
+        return f"-{size}" if math.copysign(1, b) < 0 else size
+    n_bits = 16 if out.dtype in ("f16", "bf16") else out.dtype[1:]
+    return f"where(bitcast({b.to(out.dtype)}, i{n_bits}) < 0, -{size}, {size})"
+
+
 @row("lgamma.default")
 def _(out, x):
     return f"log_gamma({x.to(out.dtype)})"
 
 
 def binary(op, spell):
+    is_logic = op in ("bitwise_and", "bitwise_or", "bitwise_xor")
     def write(out, a, b, alpha=1):
-        b = beside(b, out.dtype)
-        return spell.format(a=beside(a, out.dtype), b=b if alpha == 1 else f"({b} * {number(alpha)})")
+        numbers = [v for v in (a, b, alpha) if isinstance(v, float)]
+        dtype = "f32" if any(is_tiny(v, out.dtype) for v in numbers) else out.dtype if is_logic else in_numbers(out.dtype)
+        b = beside(b, dtype) if alpha == 1 else f"({beside(b, dtype)} * {literal(alpha, dtype)})"
+        text = spell.format(a=beside(a, dtype), b=b)
+        return text if dtype == out.dtype else f"cast({text}, {out.dtype})"
     for kind in ("Tensor", "Scalar", "Tensor_Scalar", "Scalar_Tensor", "default"):
         OPS[f"{op}.{kind}"] = write
 
@@ -176,7 +281,7 @@ for _kind in ("Tensor", "Scalar"):
 
 def compare(op, sign):
     def write(out, a, b):
-        dtype = common(a, b)
+        dtype = in_numbers(common(a, b))
         return f"{beside(a, dtype)} {sign} {beside(b, dtype)}"
     OPS[op + ".Tensor"] = OPS[op + ".Scalar"] = write
 
@@ -244,13 +349,22 @@ def _(out, x):
     return f"1.0 / {x.to(out.dtype)}"
 
 
+def bound(value, dtype):
+    """A number beyond an integer's range is the end of the range."""
+    if dtype[0] in "iu" and isinstance(value, (int, float)):
+        n_bits = int(dtype[1:])
+        low, high = (0, (1 << n_bits) - 1) if dtype[0] == "u" else (-(1 << n_bits - 1), (1 << n_bits - 1) - 1)
+        value = min(max(value, low), high)
+    return beside(value, dtype)
+
+
 @row("clamp.default", "clamp.Tensor", "hardtanh.default")
 def _(out, x, low=None, high=None):
     if low is None and high is None:
         low, high = -1.0, 1.0
     text = beside(x, out.dtype)
-    text = text if low is None else f"maximum({text}, {beside(low, out.dtype)})"
-    return text if high is None else f"minimum({text}, {beside(high, out.dtype)})"
+    text = text if low is None else f"maximum({text}, {bound(low, out.dtype)})"
+    return text if high is None else f"minimum({text}, {bound(high, out.dtype)})"
 
 
 @row("where.self")
@@ -292,7 +406,7 @@ def _(out, x, p, train=None):
 @row("full.default", "full_like.default", "fill.Scalar", "scalar_tensor.default")
 def _(out, *args, **kwargs):
     value = args[0] if len(args) == 1 else args[1]
-    text = flag(value) if out.dtype == "bool" else constant(value, out.dtype)
+    text = flag(value) if out.dtype == "bool" and not hasattr(value, "to") else constant(value, out.dtype)
     return f"expand({text}, {shape(out.shape)})" if out.shape else text
 
 
@@ -330,7 +444,8 @@ reduction("max", "amax.default", "max.default")
 reduction("min", "amin.default", "min.default")
 for _word in ("any", "all"):
     for _kind in ("default", "dim", "dims"):
-        OPS[f"{_word}.{_kind}"] = lambda out, x, dims=None, keep=False, word=_word: f"{word}({x}{over(x, dims, keep)})"
+        OPS[f"{_word}.{_kind}"] = lambda out, x, dims=None, keep=False, word=_word: (
+            f"{word}({x}{over(x, dims, keep)})" if out.dtype == "bool" else f"cast({word}({x}{over(x, dims, keep)}), {out.dtype})")
 
 
 def argument(word):
@@ -580,7 +695,7 @@ def pads(x, pad):
 def _(out, x, pad, value=0):
     low, high = pads(x, pad)
     positive = lambda list_: [max(n, 0) if isinstance(n, int) else n for n in list_]
-    text = f"pad({x}, low={shape(positive(low))}, high={shape(positive(high))}, value={number(value)})"
+    text = f"pad({x}, low={shape(positive(low))}, high={shape(positive(high))}, value={literal(value, x.dtype)})"
     cut = [max(-n, 0) if isinstance(n, int) else 0 for n in low]
     if any(isinstance(n, int) and n < 0 for n in low + high):
         return f"slice({text}, begin={cut}, shape={shape(out.shape)})"
@@ -652,15 +767,19 @@ def scattered(word, x, dim, index, source, *rest):
     axis = dim % x.rank
     require(index.shape[:axis] + index.shape[axis + 1:] == x.shape[:axis] + x.shape[axis + 1:],
             "the index must have the extents of the input in all axes but this one")
+    dtype = x.dtype
+    if word != "scatter":  # which moves alone
+        x, source = of_numbers(x), of_numbers(source)
     part = source if source.shape == index.shape else (
         f"slice({source}, begin={[0] * x.rank}, shape={shape(index.shape)})")
-    return f"{word}({', '.join(map(str, [x, axis, index, part, *rest]))})"
+    text = f"{word}({', '.join(map(str, [x, axis, index, part, *rest]))})"
+    return text if x.dtype == dtype else from_numbers(text, dtype)
 
 
 OPS["scatter.src"] = lambda out, x, dim, index, src: scattered("scatter", x, dim, index, src)
 OPS["scatter_add.default"] = lambda out, x, dim, index, src: scattered("scatter_add", x, dim, index, src)
 OPS["scatter.value"] = lambda out, x, dim, index, value: (
-    f"scatter({x}, {dim % x.rank}, {index}, full({shape(index.shape)}, {number(value)}, {x.dtype}))")
+    f"scatter({x}, {dim % x.rank}, {index}, full({shape(index.shape)}, {literal(value, x.dtype)}, {x.dtype}))")
 OPS["scatter_reduce.two"] = lambda out, x, dim, index, src, reduce, include_self=True: scattered(
     "scatter_reduce", x, dim, index, src, f'"{reduce}"', f"include_self={flag(include_self)}")
 
@@ -674,6 +793,7 @@ def _(out, x, indices, values, accumulate=False):
         wide = f"reshape({mask}, {shape(mask.shape + [1] * (x.rank - mask.rank))})"
         return f"where({wide}, {values.to(out.dtype)}, {x})"
     at, first, last = flat_index(x, indices, used), used[0], used[-1]
+    x, values = (of_numbers(x), of_numbers(values)) if accumulate else (x, values)
     places = broadcast([indices[k].shape for k in used])
     # The axes of the index first, as one.
     n, rest = len(places), [k for k in range(x.rank) if k not in used]
@@ -687,7 +807,8 @@ def _(out, x, indices, values, accumulate=False):
     word = "index_add" if accumulate else "index_copy"
     put = f"{word}({flat}, 0, reshape({at}, [-1]), {source})"
     back = [(used + rest).index(k) for k in range(x.rank)]
-    return f"transpose(reshape({put}, {shape([x.shape[k] for k in used + rest])}), perm={back})"
+    text = f"transpose(reshape({put}, {shape([x.shape[k] for k in used + rest])}), perm={back})"
+    return from_numbers(text, out.dtype) if accumulate else text
 
 
 @row("masked_scatter.default")

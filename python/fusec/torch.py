@@ -18,7 +18,7 @@ import sympy
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
-from fusec.aten import DEFS, NO_ROW, OPS, Unsupported
+from fusec.aten import DEFS, OPS, Unsupported, why_not
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -298,8 +298,7 @@ class Translator:
             self.many(node, self.branches(*node.args))
             return
         if op not in OPS:
-            why = NO_ROW.get(op, "it has no row in the table of fusec/aten.py")
-            raise Unsupported(f"op {node.target} (node {node}): {why}")
+            raise Unsupported(f"op {node.target} (node {node}): {why_not(op)}")
         fake = node.meta["val"]
         many = isinstance(fake, (list, tuple))
         try:

@@ -49,6 +49,23 @@ def cases():
     yield "add alpha", (lambda a, b: torch.add(a, b, alpha=2), [x, y])
     yield "promotion", (lambda a, b: a + b, [x, i])
     yield "integers", (lambda a, b: (a + b * 3 - 1, a / (b * b + 1)), [i, j])
+    yield "bools as numbers", (lambda a, b: ((a > 0) * (b < 1), (a > 0) + (b < 0), torch.maximum(a > 0, b > 0), (a > 0) < (b > 0),
+                                             (a > 0) >= (b > 0), torch.sign(a > 0)), [x, y])
+    yield "bools beside numbers", (lambda a, m: (a * True, m * 2.5, m + 1, m == True, m * True, (a > 0) * a), [x, mask])
+    yield "bools moved", (lambda a, m, at: (F.pad(m, (1, 1), value=True), m.index_add(0, at, a > 0),
+                                            m.scatter_add(1, torch.zeros_like(a, dtype=torch.int64), a > 0),
+                                            torch.where(m, a > 0, False)), [x, mask, torch.tensor([0, 0, 1])])
+    yield "true beside integers", (lambda a: (a == True, a * True, a + False), [i % 3])
+    yield "integers are whole", (lambda a: (torch.floor(a), torch.ceil(a), torch.round(a), torch.trunc(a)), [i])
+    yield "u8", (lambda a: (a.any(1), a.all(1), a.any(), F.hardtanh(a), a.clamp(-3, 300), a + 300, a - 1), [
+        torch.randint(0, 3, (3, 5), dtype=torch.uint8)])
+    yield "isfinite", (lambda a, b: torch.where(torch.isfinite(a / (b - b.round())), a, b), [x, i * 0.5])
+    yield "logaddexp", (torch.logaddexp, [x, y])
+    yield "isclose", (torch.isclose, [x, torch.where(mask, x, y)])
+    yield "f16 and tiny numbers", (lambda a: (a + 1e-8, a * 1e-8, a <= 1e-9, torch.isclose(a, a + 0.25)), [x.half() * 1000])
+    yield "erfinv", (torch.erfinv, [torch.cat([p * 2 - 1, torch.tensor([[0., 1, -1, 0.9999999, 1e-30]])])])
+    yield "copysign", (lambda a, b: (torch.copysign(a, b), torch.copysign(a, -2.0), torch.copysign(a.half(), b.half()),
+                                     torch.copysign(a, b.round() * 0.0)), [x, y])
     yield "rsub", (lambda a: 1 - a, [x])
     for mode in ("floor", "trunc"):
         yield f"div {mode}", (lambda a, b, mode=mode: torch.div(a, b, rounding_mode=mode), [x, y])
