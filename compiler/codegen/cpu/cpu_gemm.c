@@ -15,8 +15,6 @@
  * pointer offset so that the indices of global memory reach them. */
 #include "codegen/cpu/gemm.h"
 
-#include "plan/launch.h"
-
 #include <string.h>
 
 /* The GEMMs of a launch, in the order of its kernels. The first one holds the position of the
@@ -27,82 +25,6 @@ typedef struct SequenceGemms {
     Lower *rows; /* the row kernel that follows, or NULL */
     Val *passed; /* per argument of `rows`: its stack memory if only `rows` reads it, or NULL */
 } SequenceGemms;
-
-static GemmUnits units_of(const CpuGemmSched *sched) {
-    GemmUnits units = {sched->unit_m, sched->unit_n, sched->tile_m, sched->tile_n};
-    if (sched->is_transposed)
-        units = (GemmUnits){sched->unit_n, sched->unit_m, sched->tile_n, sched->tile_m};
-    return units;
-}
-
-/* The variant for few rows that has the same function as this one, see launch/dedup.c; or NULL. */
-static const Variant *find_few(const Lower *lower) {
-    const Kernel *first = launch_kernel(lower->plan, lower->launch, 0);
-    uint32_t v = (uint32_t)(lower->variant - lower->kernel->variants);
-    bool has_few = v > 0 && first->variants[v - 1].is_shared &&
-                   first->variants[v - 1].symbol == first->variants[v].symbol;
-    return has_few ? lower->variant - 1 : NULL;
-}
-
-/* Whether all ranges of extents hold that the predicate requires. */
-static Val are_in_range(Lower *lower, const Predicate *predicate) {
-    const Codegen *k = lower->k;
-    Val all = LLVMConstInt(k->i1, 1, 0);
-    const PredicateTerm *term;
-    for (uint32_t i = 0; (term = predicate_term(predicate, TERM_RANGE, i)); i++) {
-        Val dim = lower_dim64(lower, term->dim);
-        if (term->least != INT64_MIN) all = k_and(k, all, k_sge(k, dim, k_i64(k, term->least)));
-        if (term->most != INT64_MAX) all = k_and(k, all, k_sle(k, dim, k_i64(k, term->most)));
-    }
-    return all;
-}
-
-Gemm gemm_new(Lower *lower) {
-    const Kernel *kernel = lower->kernel;
-    const Sched *sched = &lower->variant->sched;
-    const Variant *few = find_few(lower);
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    const Reduce *reduce = &kernel->reduces.data[0];
-    uint32_t m = kernel->n_parallel - 2, n = kernel->n_parallel - 1;
-    GemmOperand left = {.value = reduce->lhs, .axis = m, .extent = index_axis_extent(tab, m)};
-    GemmOperand right = {.value = reduce->rhs, .axis = n, .extent = index_axis_extent(tab, n)};
-    left.dtype = scalar_get(kernel->scalars, left.value)->dtype;
-    right.dtype = scalar_get(kernel->scalars, right.value)->dtype;
-    bool is_transposed = cpu_pack_is_transposed(sched);
-    Gemm gemm = {
-        .lower = lower,
-        .acc = reduce->acc,
-        .row = is_transposed ? right : left,
-        .column = is_transposed ? left : right,
-        .k_axis = kernel->first_reduced,
-        .k_extent = index_axis_extent(tab, kernel->first_reduced),
-        .lanes = sched->lanes,
-        .is_streamed = !sched->cpu_gemm.is_blocked,
-        .n_tile_rows = is_transposed ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
-        .tile_columns = is_transposed ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
-        .depth = sched->cpu_gemm.tile_k,
-        .units = units_of(&sched->cpu_gemm),
-        .few = units_of(few ? &few->sched.cpu_gemm : &sched->cpu_gemm),
-        .is_few = few ? are_in_range(lower, &few->predicate) : NULL,
-        .point = point_new(lower, 1)};
-    gemm.n_vectors = gemm.tile_columns / gemm.lanes;
-    gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
-    gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
-    gemm.panel_columns = gemm.has_panels ? kernel->panel_columns : gemm.tile_columns;
-    if (gemm.panel_columns % gemm.tile_columns)
-        ice(lower->k->arena, "the panels of %s are %u wide, its tile %u", kernel->name,
-            kernel->panel_columns, gemm.tile_columns);
-    uint32_t left_axes = scalar_get(kernel->scalars, left.value)->axes;
-    uint32_t right_axes = scalar_get(kernel->scalars, right.value)->axes;
-    if ((left_axes >> n & 1) || (right_axes >> m & 1))
-        ice(lower->k->arena, "an operand of %s moves with both m and n", kernel->name);
-    gemm_choose_layout(&gemm);
-    return gemm;
-}
-
-bool gemm_has_one_k_block(const Gemm *gemm) {
-    return dim_hi(lower_dims(gemm->lower), gemm->k_extent) <= gemm->depth;
-}
 
 /* Whether the GEMM uses the packed rows of the first one: they have a common lhs. */
 static bool shares_rows(const Gemm *gemm, const Gemm *first) {
@@ -233,21 +155,6 @@ static void row_stores_step(void *user, Val at, Val mask) {
         acc_finish(&points[p], 0, cpu_array_load(gemm->lower, &partials, offset, row->lanes));
         point_store_all(&points[p], kernel->row_stores.data, kernel->row_stores.n);
     }
-}
-
-Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes) {
-    Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    const Kernel *kernel = lower->kernel;
-    CpuRoots roots = {arena_array(k->arena, ScalarId, kernel->row_stores.n), 0};
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        roots.ids[roots.n++] = kernel->row_stores.data[i].value;
-    Point point = point_inside(&gemm->point);
-    point.lanes = lanes;
-    point.lane_axis = gemm->column.axis;
-    point.axis[gemm->row.axis] = k_add(k, gemm->panel_begin, number);
-    if (lanes > 1) point_prepare(&point, roots.ids, roots.n, 1u << gemm->column.axis);
-    return point;
 }
 
 static Val row_partials(const Gemm *gemm, Val number) {

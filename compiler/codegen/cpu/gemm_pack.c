@@ -7,40 +7,7 @@
  * run overwrites what it stores there. */
 #include "codegen/cpu/gemm.h"
 
-/* Memory. */
-
-Val gemm_element(const Gemm *gemm, Val base, Val at) {
-    const Codegen *k = gemm->lower->k;
-    return k_gep(k, k_value_type(k, gemm->acc, 1), base, at);
-}
-
-Val gemm_load(const Gemm *gemm, Val pointer) {
-    const Codegen *k = gemm->lower->k;
-    return k_load_aligned(k, k_value_type(k, gemm->acc, gemm->lanes), pointer,
-                          gemm->lanes * dtype_bytes(gemm->acc));
-}
-
-void gemm_store(const Gemm *gemm, Val pointer, Val value) {
-    k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->acc));
-}
-
-bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand) {
-    const ScalarTab *scalars = gemm->lower->kernel->scalars;
-    const Scalar *load = scalar_get(scalars, operand->value);
-    return load->kind == SCALAR_LOAD && !index_is_gathered(scalartab_indices(scalars), load->index);
-}
-
-Val gemm_operand_address(const Gemm *gemm, const GemmOperand *operand, Point *point) {
-    const Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
-    Val at = point_index(point, load->index);
-    if (LLVMTypeOf(at) == k->i32) at = k_sext(k, at, k->i64);
-    uint32_t arg = lower_arg(lower, load->buffer);
-    return k_gep(k, k_memory_type(k, operand->dtype, 1), lower->pointers[arg], at);
-}
-
-/* Values. */
+/* Layout. */
 
 static uint32_t round_up(uint32_t n, uint32_t step) {
     return (n + step - 1) / step * step;
@@ -97,22 +64,6 @@ Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand) {
 Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *operand, Point *point) {
     Val value = point_lanes(point, operand->value);
     return convert_value(gemm->lower->k, value, operand->dtype, gemm->acc);
-}
-
-Val gemm_clamp(Lower *lower, Val at, DimId extent) {
-    const Codegen *k = lower->k;
-    Val last = k_subi(k, lower_dim(lower, extent), 1);
-    return k_select(k, k_slt(k, at, last), at, last);
-}
-
-Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
-    const Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    Val *numbers = arena_array(k->arena, Val, gemm->lanes);
-    for (uint32_t i = 0; i < gemm->lanes; i++) numbers[i] = lower_index_const(lower, i);
-    Val rest = k_splat(k, k_sub(k, end, at), gemm->lanes);
-    Val lane = gemm->lanes > 1 ? LLVMConstVector(numbers, gemm->lanes) : numbers[0];
-    return k_slt(k, lane, rest);
 }
 
 /* Packs each piece of k by itself, as far as it is in the block of k. */
