@@ -199,12 +199,16 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS) %/test_emulator %/test_choice,$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS) %/test_prove %/test_shapes $(EMULATED_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove %/test_shapes %/test_cpu_amx $(EMULATED_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 # Compares the compiler's predicates with the runtime's.
 $(B)/tests/plan/test_choice: $(call objs,tests/plan/test_choice.c tests/plan/rt_predicate.c) $(TEST_LIB) $(CORE_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
+
+# Tells the runtime that the machine has tile registers.
+$(B)/tests/e2e/test_cpu_amx: $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(RT_LIB)
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS) -Wl,--wrap=port_cpu_has
 
 # Runs verify in its own process, with mistakes planted.
 PROVE_TEST = $(B)/tests/selftest/test_prove

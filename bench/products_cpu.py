@@ -6,7 +6,8 @@ LIB is a folder with libfusec.so and libfusert.so. All contenders compute the sa
 numbers in one process, in turns. The least time of each counts; with one thread it is the
 processor's time. The ratio is the time of the better PyTorch over that of the first LIB. Weights are
 params, which an init step packs; PyTorch gets them as [K, N] and as [N, K]. Exit status 1 where
-results disagree. TARGET of the environment is what fusec compiles for (cpu-v4).
+results disagree. TARGET of the environment is what fusec compiles for (cpu-v4). Products of bf16
+are compiled with fast numerics, in which `cpu-amx` has tile registers for them.
 """
 
 import argparse
@@ -22,9 +23,12 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 
+TORCH_DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i8": torch.int8, "i32": torch.int32}
+
+
 def product(m, k, n, dtype="f32"):
     return {"name": f"relu(x @ w + b) {m}x{k}x{n}" + ("" if dtype == "f32" else f" {dtype}"),
-            "x": (m, k), "y": (m, n), "params": [(k, n), (n,)],
+            "x": (m, k), "y": (m, n), "params": [(k, n), (n,)], "dtype": dtype,
             "body": "  y = relu(x @ w0 + w1)\n",
             "torch": lambda x, w, b: torch.relu_(torch.addmm(b, x, w)),
             "linear": lambda x, w, b: torch.relu_(F.linear(x, w, b))}
@@ -33,6 +37,12 @@ def product(m, k, n, dtype="f32"):
 def rows(m, k, n):
     return {"name": f"x @ w {m}x{k}x{n}", "x": (m, k), "y": (m, n), "params": [(k, n)],
             "body": "  y = x @ w0\n", "torch": lambda x, w: x @ w, "linear": F.linear}
+
+
+def bytes_product(m, k, n):
+    return {"name": f"x @ w {m}x{k}x{n} i8", "x": (m, k), "y": (m, n), "params": [(k, n)],
+            "dtype": "i8", "result": "i32", "body": "  y = matmul(x, w0, out=i32)\n",
+            "torch": torch._int_mm, "linear": lambda x, w: torch._int_mm(x, w.t())}
 
 
 def feed_forward(m, d, h):
@@ -60,16 +70,30 @@ def chain_torch(x, steps):
 CASES = [product(1024, 1024, 1024), product(256, 4096, 4096), product(2048, 2048, 2048),
          product(333, 777, 1111), product(96, 512, 512), product(64, 64, 64),
          rows(1, 4096, 4096), rows(16, 4096, 4096), rows(1, 512, 512),
+         product(1024, 1024, 1024, "bf16"), product(256, 4096, 4096, "bf16"),
+         product(2048, 2048, 2048, "bf16"), product(333, 777, 1111, "bf16"),
+         product(64, 4096, 4096, "bf16"), bytes_product(1024, 1024, 1024),
+         bytes_product(512, 301, 777), bytes_product(256, 4096, 4096),
          feed_forward(64, 1024, 4096), chain(64, 1), chain(64, 8), chain(65536, 8)]
 
 
-def shape(extents):
-    return "f32[" + ", ".join(map(str, extents)) + "]"
+def dtype_of(case):
+    return case.get("dtype", "f32")
+
+
+def result_of(case):
+    return case.get("result", dtype_of(case))
+
+
+def shape(dtype, extents):
+    return f"{dtype}[" + ", ".join(map(str, extents)) + "]"
 
 
 def source(case):
-    params = "".join(f'  param w{i}: {shape(p)} = "w{i}"\n' for i, p in enumerate(case["params"]))
-    return (f"graph g(x: {shape(case['x'])}) -> (y: {shape(case['y'])}) {{\n{params}"
+    dtype = dtype_of(case)
+    params = "".join(f'  param w{i}: {shape(dtype, p)} = "w{i}"\n'
+                     for i, p in enumerate(case["params"]))
+    return (f"graph g(x: {shape(dtype, case['x'])}) -> (y: {shape(result_of(case), case['y'])}) {{\n{params}"
             f"{case['body']}}}\n")
 
 
@@ -79,15 +103,16 @@ class Ours:
     def __init__(self, libraries, case, tensors, n_threads):
         self.lib = libraries
         target = os.environ.get("TARGET", "cpu-v4")
-        artifact = libraries.compile(source(case), target, "g.g")
+        numerics = "fast" if dtype_of(case) == "bf16" else "strict"
+        artifact = libraries.compile(source(case), target, "g.g", numerics)
         self.program = fusert.Program(libraries, artifact, n_threads=n_threads)
         for i, w in enumerate(tensors[1:]):
             libraries.call("frt_program_set_param", self.program.handle, f"w{i}".encode(),
-                           w.data_ptr(), w.numel() * 4)
-        self.exec, self.y = c.c_void_p(), torch.empty(case["y"])
+                           w.data_ptr(), w.numel() * w.element_size())
+        self.exec, self.y = c.c_void_p(), torch.empty(case["y"], dtype=TORCH_DTYPES[result_of(case)])
         libraries.call("frt_exec_create", self.program.handle, c.byref(self.exec))
-        for name, tensor in (("x", tensors[0]), ("y", self.y)):
-            bound = fusert.frt_tensor(data=tensor.data_ptr(), dtype=fusert.DTYPES["f32"],
+        for name, tensor, dtype in (("x", tensors[0], dtype_of(case)), ("y", self.y, result_of(case))):
+            bound = fusert.frt_tensor(data=tensor.data_ptr(), dtype=fusert.DTYPES[dtype],
                                       rank=tensor.dim())
             for i, extent in enumerate(tensor.shape):
                 bound.dims[i] = extent
@@ -126,9 +151,16 @@ class Theirs:
         pass
 
 
+def draw(case):
+    if dtype_of(case) == "i8":
+        return [torch.randint(-128, 128, s, dtype=torch.int8) for s in [case["x"]] + case["params"]]
+    tensors = [torch.randn(case["x"])] + [torch.randn(p) / p[0]**0.5 for p in case["params"]]
+    return [t.to(TORCH_DTYPES[dtype_of(case)]) for t in tensors]
+
+
 def contenders(case, libraries, n_threads):
     torch.manual_seed(1)
-    tensors = [torch.randn(case["x"])] + [torch.randn(p) / p[0]**0.5 for p in case["params"]]
+    tensors = draw(case)
     named = [(f"fusec{i or ''}", Ours(lib, case, tensors, n_threads))
              for i, lib in enumerate(libraries)]
     named.append(("torch", Theirs(case["torch"], tensors)))
@@ -149,8 +181,9 @@ def time_runs(one, n, n_threads):
 def agree(named):
     for _, one in named:
         one.run()
-    results = [one.y for _, one in named]
-    return all(torch.allclose(results[-1], y, rtol=1e-3, atol=1e-3) for y in results)
+    results = [one.y.double() for _, one in named]
+    bound = 2e-2 if named[0][1].y.dtype == torch.bfloat16 else 1e-3
+    return all(torch.allclose(results[-1], y, rtol=bound, atol=bound) for y in results)
 
 
 def measure(case, libraries, n_threads, rounds):

@@ -454,7 +454,10 @@ static void print_fast(void) {
          "in its last place, or have a wider range. A `cast` and every store round.\n* A product "
          "that only a sum or a difference takes is not rounded by itself.\n* Quotients of f32 and "
          "the functions below are approximated where the target has an instruction for them. CPUs "
-         "have none.\n* Nothing of f64 is approximated, nor any other function. `pow` is none of "
+         "have none.\n* Products of bf16 may take subnormal numbers for zeros, as elements and as "
+         "sums. "
+         "A CPU's tile registers do.\n* Nothing of f64 is approximated, nor any other function. "
+         "`pow` is none of "
          "them, since y log2(x) has no bound in f32.\n\nThe bound of an op follows from its "
          "primitives, `compiler/ir/prims.def`.\n\n| instead of | within, relatively | and "
          "absolutely | on a GPU |\n|---|---|---|---|");

@@ -429,6 +429,49 @@ static void widen_matrix(const Eval *e, const double *const *errors, const int64
     }
 }
 
+/* A CPU's tile registers take subnormal numbers for zeros, as elements of bf16 and as sums of f32.
+ * What a row loses so, of elements `b_stride` apart on the right; INTERP_ANY: a zero meets an
+ * infinity. */
+static double flushed_in_row(const double *a, const double *b, int64_t n, int64_t b_stride) {
+    const double least = dtype_ulp(DT_F32, 0) / dtype_ulp(DT_F32, 1);
+    double lost = 2 * (double)n * least;
+    for (int64_t k = 0; k < n; k++) {
+        double x = fabs(a[k]), y = fabs(b[k * b_stride]);
+        bool is_flushed = (x < least && x != 0) || (y < least && y != 0);
+        if (is_flushed && (isinf(x) || isinf(y))) return INTERP_ANY;
+        if (is_flushed && !isnan(x * y)) lost += x * y;
+    }
+    return lost;
+}
+
+/* A sum that is `lost` off is rounded. */
+static void widen_by_lost(const Eval *e, int64_t i, double lost) {
+    double value = tensor_number(e->out, i), place = dtype_ulp(e->out->dtype, fabs(value));
+    if (isinf(lost))
+        e->bounds[i] = INTERP_ANY;
+    else if (isfinite(value) && isfinite(e->bounds[i]))
+        e->bounds[i] += lost + (2 * lost < place ? 0 : place);
+}
+
+static void widen_flushed(const Eval *e) {
+    const Tensor *a = &e->args[0], *b = &e->args[1];
+    if (!dtype_is_bfloat(a->dtype) || !dtype_is_bfloat(b->dtype)) return;
+    Tensor batch = *e->out;
+    batch.rank -= 2;
+    Walk walk = walk_over(&batch);
+    walk_add_batch(&walk, a);
+    walk_add_batch(&walk, b);
+    int64_t n_terms = a->dims[a->rank - 1], n = b->dims[b->rank - 1];
+    int64_t n_elems = tensor_n_elems(e->out), n_batches = tensor_n_elems(&batch);
+    int64_t n_each = n_batches ? n_elems / n_batches : 0;
+    for (int64_t i = 0; i < n_elems; i++) {
+        if (i && i % n_each == 0) walk_next(&walk);
+        int64_t at_a = walk.offsets[0] + i % n_each / n * n_terms;
+        int64_t at_b = walk.offsets[1] + i % n;
+        widen_by_lost(e, i, flushed_in_row(a->data + at_a, b->data + at_b, n_terms, n));
+    }
+}
+
 static bool widen_matmul(const Eval *e) {
     bool is_any = false;
     const double *errors[2] = {operand_errors(e, 0, &is_any), operand_errors(e, 1, &is_any)};
@@ -479,6 +522,7 @@ bool interp_widen(const Eval *e) {
         widen_unrounded(e);
         return !has_errors(e) || interp_widen_online(e);
     case CLASS_MATMUL:
+        widen_flushed(e);
         return !has_errors(e) || widen_matmul(e);
     }
     return true;

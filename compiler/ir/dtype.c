@@ -297,6 +297,10 @@ int64_t dtype_load_int(Dtype dtype, const uint8_t *bytes) {
 
 /* Facts about float dtypes. */
 
+bool dtype_is_bfloat(Dtype dtype) {
+    return infos[dtype].native == HELD_BFLOAT;
+}
+
 bool dtype_is_paired(Dtype dtype, bool has_bf16) {
     switch (infos[dtype].native) {
     case HELD_HALF:

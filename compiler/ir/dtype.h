@@ -123,6 +123,8 @@ static inline bool dtype_is_narrow(Dtype dtype) {
 /* Whether code for CPUs represents the float dtype as bits, so that rounding to it takes several
  * instructions. */
 bool dtype_is_soft(Dtype dtype);
+/* Whether the dtype is the upper half of an f32. */
+bool dtype_is_bfloat(Dtype dtype);
 /* Whether a GPU computes on two elements in one register: for f16, and for bf16 if `has_bf16`. */
 bool dtype_is_paired(Dtype dtype, bool has_bf16);
 /* The dtype in which matmuls multiply elements: their own, or without tensor cores for 8-bit floats

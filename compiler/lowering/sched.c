@@ -28,9 +28,9 @@ bool sched_differ_in_units(const Sched *a, const Sched *b) {
              columns = is_across ? of_a.tile_m : of_a.tile_n;
     return a->template == TEMPLATE_CPU_GEMM && b->template == TEMPLATE_CPU_GEMM &&
            of_a.is_blocked && of_b.is_blocked && !of_a.has_strips && !of_b.has_strips &&
-           of_b.is_transposed == is_across && of_a.tile_k == of_b.tile_k &&
-           of_a.register_m == of_b.register_m && of_a.register_n == of_b.register_n &&
-           rows <= (is_across ? of_b.tile_n : of_b.tile_m) &&
+           of_b.is_transposed == is_across && of_a.has_amx == of_b.has_amx &&
+           of_a.tile_k == of_b.tile_k && of_a.register_m == of_b.register_m &&
+           of_a.register_n == of_b.register_n && rows <= (is_across ? of_b.tile_n : of_b.tile_m) &&
            columns == (is_across ? of_b.tile_m : of_b.tile_n) && a->lanes == b->lanes &&
            a->unroll == b->unroll;
 }

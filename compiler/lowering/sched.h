@@ -77,6 +77,7 @@ typedef struct CpuGemmSched {
     bool is_blocked;    /* panels of both operands are packed for the cache; false: columns are
                          * streamed */
     bool has_strips;    /* the lhs is packed in strips (template/cpu_strips.h) */
+    bool has_amx;       /* tile registers multiply (template/cpu_amx.h) */
     bool is_transposed; /* vectors lie along m */
 } CpuGemmSched;
 

@@ -20,7 +20,7 @@ const DeviceTraits device_traits[DEVICE_COUNT] = {
 
 static const Target targets[TARGET_COUNT] = {
 #define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, f8, \
-               wgmma, cluster, overlap, once, more, dots, d)                                 \
+               wgmma, cluster, overlap, once, more, dots, amx, d)                            \
     [TARGET_##sym] = {.name = nm,                                                            \
                       .n_processors = CARD_PROCESSORS_##card,                                \
                       .device = DEVICE_##dev,                                                \
@@ -39,6 +39,7 @@ static const Target targets[TARGET_COUNT] = {
                       .has_load_hints = once,                                                \
                       .features = more,                                                      \
                       .has_int_dots = dots,                                                  \
+                      .has_amx = amx,                                                        \
                       .doc = d},
 #include "machine/targets.def"
 };

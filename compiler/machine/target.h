@@ -48,6 +48,7 @@ typedef struct Target {
     bool has_load_hints;         /* loads that bypass L1 */
     const char *features;        /* CPU: beyond those of `machine`; or NULL */
     bool has_int_dots;           /* CPU: VNNI */
+    bool has_amx;                /* CPU: tile registers */
     const char *doc;
 } Target;
 

@@ -9,6 +9,7 @@
 #include "schedule/scheduler.h"
 #include "base/arith.h"
 #include "machine/tuning.h"
+#include "template/cpu_amx.h"
 #include "template/cpu_pack.h"
 
 enum { WIDE_VECTOR_BYTES = 64 };
@@ -36,7 +37,9 @@ typedef struct Gemm {
     DimId rows, columns, depth;
     ScalarId column_operand;
     uint32_t acc_bytes, vector_bytes, lanes;
+    uint32_t packed_bytes; /* of an element of the packed operands */
     bool is_transposed;
+    bool has_amx;                     /* tile registers multiply */
     bool leaves_rows, leaves_columns; /* they are not packed */
     bool has_strips;                  /* the lhs is packed in strips */
     CpuStrips strips;
@@ -54,6 +57,7 @@ static uint32_t most_vectors(const Gemm *gemm, uint32_t rows) {
 
 /* Rows that are not packed have a pointer each. */
 static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
+    if (gemm->has_amx) return (Tile){n_rows > AMX_ROWS ? 2 * AMX_ROWS : AMX_ROWS, 2};
     bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
     bool has_one_vector = dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
     uint32_t most_rows = is_wide ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
@@ -101,7 +105,7 @@ static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_tile(gemm, n_rows);
     if (n_columns < 1) return (Tile){tile.rows, 1};
-    if (n_rows > tile.rows && n_rows <= SCHED_CPU_UNIT_TILES * tile.rows &&
+    if (!gemm->has_amx && n_rows > tile.rows && n_rows <= SCHED_CPU_UNIT_TILES * tile.rows &&
         n_rows == dim_hi(gemm->dims, gemm->rows))
         tile = fit_rows(gemm, tile, n_rows);
     int64_t n_across = ceil_div(n_columns, (int64_t)tile.vectors * gemm->lanes);
@@ -110,7 +114,9 @@ static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
 }
 
 static int64_t block_columns(const Gemm *gemm) {
-    return SCHED_CPU_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.n_gemms;
+    int64_t most =
+        gemm->has_amx ? SCHED_CPU_AMX_COLUMNS : SCHED_CPU_COLUMNS_BYTES / gemm->acc_bytes;
+    return most / gemm->launch.n_gemms;
 }
 
 /* The most columns of a unit; all of them if a row kernel follows. */
@@ -123,7 +129,7 @@ static int64_t most_columns(const Gemm *gemm) {
 /* The most elements of k of a panel of rows. */
 static int64_t most_row_depth(const Gemm *gemm) {
     Tile tile = choose_fitting_tile(gemm, dim_hi(gemm->dims, gemm->rows));
-    return SCHED_CPU_ROWS_BYTES / gemm->acc_bytes / tile.rows;
+    return SCHED_CPU_ROWS_BYTES / gemm->packed_bytes / tile.rows;
 }
 
 /* The most elements of k per block: packed columns have a fixed amount of memory, whatever their
@@ -131,7 +137,8 @@ static int64_t most_row_depth(const Gemm *gemm) {
  * as long as that memory allows. So they are beside columns of one vector, which take little
  * memory: then rows are read in long runs. */
 static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
-    int64_t most = SCHED_CPU_DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
+    int64_t bytes = gemm->has_amx ? SCHED_CPU_AMX_DEPTH_BYTES : SCHED_CPU_DEPTH_BYTES;
+    int64_t most = bytes / gemm->packed_bytes, room = most * block_columns(gemm);
     if (gemm->leaves_columns) return most_row_depth(gemm);
     if (gemm->leaves_rows && gemm->launch.n_gemms == 1) return room / columns;
     bool has_one_vector = !gemm->is_transposed && dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
@@ -193,9 +200,10 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     uint32_t width = tile.vectors * sched->lanes;
     uint32_t columns = cut(n_columns, most_columns(gemm), prepared ? prepared : width);
     sched->cpu_gemm.is_blocked = true;
+    sched->cpu_gemm.has_amx = gemm->has_amx;
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
-    sched->cpu_gemm.tile_k =
-        cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
+    sched->cpu_gemm.tile_k = cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns),
+                                 gemm->has_amx ? AMX_ROW_BYTES / gemm->packed_bytes : sched->lanes);
     int64_t rows = most_rows(gemm, sched, columns);
     uint32_t unit_rows = tile.rows * n_unit_tiles(tile, n_rows < 1 ? rows : min_i64(n_rows, rows));
     Block block = {cut(n_rows, rows, unit_rows), columns};
@@ -316,6 +324,7 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
                  .depth = index_axis_extent(tab, gemm_axis_k(kernel)),
                  .column_operand = reduce->rhs,
                  .acc_bytes = dtype_bytes(reduce->acc),
+                 .packed_bytes = dtype_bytes(reduce->acc),
                  .vector_bytes = target->vector_bytes,
                  .launch = {.n_gemms = 1}};
     Arena *arena = scalartab_arena(kernel->scalars);
@@ -329,6 +338,21 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
     }
     leave_operands(&gemm);
     return gemm;
+}
+
+/* Takes tile registers, if the machine has them, the kernel suits them and its operands can be
+ * packed as they need. */
+static void take_amx(const Scheduler *s, Gemm *gemm) {
+    Arena *arena = scalartab_arena(gemm->kernel->scalars);
+    const Reduce *reduce = &gemm->kernel->reduces.data[0];
+    bool may = s->target->has_amx && cpu_amx_multiplies(gemm->kernel, s->plan->graph->is_fast);
+    if (!may || gemm->is_transposed || dim_hi(gemm->dims, gemm->columns) < AMX_ROWS) return;
+    CpuPack rows = cpu_pack_rows(arena, gemm->kernel, reduce->lhs, gemm_axis_m(gemm->kernel),
+                                 CPU_AMX_ROW_LANES, true);
+    if (rows.way == PACK_OWN_AXIS) return;
+    gemm->has_amx = true;
+    gemm->has_strips = gemm->leaves_rows = gemm->leaves_columns = false;
+    gemm->packed_bytes = dtype_bytes(scalar_get(gemm->kernel->scalars, reduce->lhs)->dtype);
 }
 
 static GemmPanel panel_of(const Kernel *kernel, const Target *level) {
@@ -394,6 +418,7 @@ static void list_variants(const Scheduler *s, Candidates *list) {
     list->base.sched.template = TEMPLATE_CPU_GEMM;
     list->base.sched.lanes = gemm.lanes;
     add_few_rows(&gemm, list);
+    take_amx(s, &gemm);
     add_packed(&gemm, candidate_always(list));
 }
 

@@ -3,6 +3,7 @@
 #include "plan/launch.h"
 #include "schedule/scheduler.h"
 #include "schedule/split_axes.h"
+#include "template/cpu_amx.h"
 
 static void propose(Scheduler *s, Access access) {
     for (TemplateId id = 0; id < N_TEMPLATES; id++) {
@@ -16,12 +17,14 @@ static void propose(Scheduler *s, Access access) {
 }
 
 /* Whether the kernel's code for the level is other than for the next. */
-static bool adds_code(const Kernel *kernel, const Target *level, const Target *next) {
-    bool has_dots = form_info(kernel->form)->multiplies &&
-                    dtype_is_int(kernel->reduces.data[0].acc) &&
+static bool adds_code(const Kernel *kernel, bool is_fast, const Target *level, const Target *next) {
+    bool multiplies = form_info(kernel->form)->multiplies;
+    bool has_dots = multiplies && dtype_is_int(kernel->reduces.data[0].acc) &&
                     dtype_bytes(gemm_operand_dtype(kernel)) == 1;
+    bool has_tiles = multiplies && cpu_amx_multiplies(kernel, is_fast);
     return level->vector_bytes != next->vector_bytes ||
-           (has_dots && level->has_int_dots != next->has_int_dots);
+           (has_dots && level->has_int_dots != next->has_int_dots) ||
+           (has_tiles && level->has_amx != next->has_amx);
 }
 
 /* Gives the kernel variants for each level of the target, the best level's first. The last level
@@ -32,7 +35,9 @@ static void schedule(Arena *arena, Arena *kept, const Plan *plan, Kernel *kernel
     Variant made[MAX_VARIANTS];
     for (uint32_t i = 0; i < n_levels; i++) {
         const Target *level = target_level(target, i);
-        if (i + 1 < n_levels && !adds_code(kernel, level, target_level(target, i + 1))) continue;
+        if (i + 1 < n_levels &&
+            !adds_code(kernel, plan->graph->is_fast, level, target_level(target, i + 1)))
+            continue;
         Scheduler s = scheduler_new(arena, plan, kernel, level);
         s.launch = launch;
         s.n_before = n;

@@ -17,7 +17,8 @@ static const Extents all_extents[] = {{1, 1, 1},     {17, 33, 1},  {20, 40, 2}, 
                                       {60, 70, 385}, {5, 300, 63}, {300, 5, 768}, {130, 35, 771}};
 enum { N_EXTENTS = sizeof all_extents / sizeof *all_extents };
 
-static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4, TARGET_CPU_VNNI, TARGET_CPU_MULTI};
+static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4, TARGET_CPU_VNNI, TARGET_CPU_AMX,
+                                   TARGET_CPU_MULTI};
 enum { N_TARGETS = sizeof targets / sizeof *targets };
 
 typedef struct Case {
@@ -124,7 +125,7 @@ Test(cpu_pairs, instructions_are_those_of_the_level) {
                                  "  p = a @ b\n}\n";
     Compiled compiled = compiled_new(source, TARGET_CPU_MULTI);
     const Kernel *kernel = &compiled.plan->kernels.data[0];
-    cr_expect_str_eq(predicate_level(&kernel->variants->predicate), "cpu-vnni");
+    cr_expect_str_eq(predicate_level(&kernel->variants->predicate), "cpu-amx");
     compile_free(&compiled);
     compiled = compiled_new(floats, TARGET_CPU_MULTI);
     kernel = &compiled.plan->kernels.data[0];

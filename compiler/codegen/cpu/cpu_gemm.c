@@ -41,15 +41,16 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
     int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->store_rows : gemm->units.block_rows;
     if (gemm->store_run) partial_rows += gemm->lanes; /* of squares past the end */
     int64_t n_columns = (int64_t)gemm->panel_depth * gemm->units.block_columns;
+    bool packs_columns = !gemm->is_streamed && (!gemm->has_panels || gemm->has_amx);
     int64_t n_partials = partial_rows * gemm->units.block_columns;
     gemm->rows = first->rows;
     gemm->columns = first->columns;
     bool has_rows = !cpu_pack_has_places(gemm->row.pack),
          has_columns = !cpu_pack_has_places(gemm->column.pack);
     if (has_rows && !shares_rows(gemm, first))
-        gemm->rows = cpu_array_new(lower, gemm->acc, false, gemm_row_panel_elems(gemm)).values;
-    if (has_columns && !shares_columns(gemm, first) && !gemm->is_streamed && !gemm->has_panels)
-        gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
+        gemm->rows = cpu_array_new(lower, gemm->packed, false, gemm_row_panel_elems(gemm)).values;
+    if (has_columns && packs_columns && !shares_columns(gemm, first))
+        gemm->columns = cpu_array_new(lower, gemm->packed, false, n_columns).values;
     if (gemm->row.strips)
         gemm->rows =
             cpu_array_new(lower, gemm->acc, false, gemm_strips_elems(gemm, gemm->row.strips))
@@ -225,6 +226,8 @@ static void fold_panel(Gemm *gemm, const Gemm *first) {
     if (!shares_rows(gemm, first)) gemm_pack_rows(gemm);
     if (gemm->is_streamed)
         gemm_stream(gemm);
+    else if (gemm->has_amx)
+        gemm_amx_tiles(gemm);
     else
         gemm_tiles(gemm);
 }
@@ -267,8 +270,10 @@ static void take_columns(Gemm *gemm, const Gemm *first) {
     if (gemm->row.strips) gemm_pack_strips(gemm, &gemm->row);
     if (gemm->column.strips)
         gemm_pack_strips(gemm, &gemm->column);
+    else if (gemm->has_panels && gemm->has_amx)
+        gemm_amx_take_panels(gemm);
     else if (gemm->has_panels)
-        gemm_find_panels(gemm);
+        gemm->columns = gemm_find_panels(gemm);
     else if (!gemm->is_streamed && !shares_columns(gemm, first))
         gemm_pack_columns(gemm);
 }
@@ -405,10 +410,12 @@ void emit_cpu_gemm(Lower *lower) {
         all_pair = all_pair && gemm_may_pair(&sequence.gemms[p]);
     for (uint32_t p = 0; p < sequence.n; p++) sequence.gemms[p].has_pairs = all_pair;
     if (sequence.rows) make_room(&sequence);
+    if (sequence.gemms->has_amx) gemm_amx_begin(lower->k);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     units.step = set_units(sequence.gemms, units.index, units.to);
     if (sequence.rows && is_transposed(sequence.gemms))
         place_rows(&sequence, sequence.gemms->column_begin);
     each_k_block(&sequence);
     loop_end(lower->k, &units);
+    if (sequence.gemms->has_amx) gemm_amx_end(lower->k);
 }

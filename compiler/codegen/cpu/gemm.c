@@ -46,6 +46,8 @@ Gemm gemm_new(Lower *lower) {
     Gemm gemm = {
         .lower = lower,
         .acc = reduce->acc,
+        .packed = sched->cpu_gemm.has_amx ? left.dtype : reduce->acc,
+        .has_amx = sched->cpu_gemm.has_amx,
         .row = is_transposed ? right : left,
         .column = is_transposed ? left : right,
         .k_axis = kernel->first_reduced,
@@ -108,6 +110,21 @@ Val gemm_load(const Gemm *gemm, Val pointer) {
 
 void gemm_store(const Gemm *gemm, Val pointer, Val value) {
     k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->acc));
+}
+
+Val gemm_packed_element(const Gemm *gemm, Val base, Val at) {
+    const Codegen *k = gemm->lower->k;
+    return k_gep(k, k_value_type(k, gemm->packed, 1), base, at);
+}
+
+Val gemm_packed_load(const Gemm *gemm, Val pointer) {
+    const Codegen *k = gemm->lower->k;
+    return k_load_aligned(k, k_value_type(k, gemm->packed, gemm->lanes), pointer,
+                          gemm->lanes * dtype_bytes(gemm->packed));
+}
+
+void gemm_packed_store(const Gemm *gemm, Val pointer, Val value) {
+    k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->packed));
 }
 
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand) {

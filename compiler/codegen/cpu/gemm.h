@@ -3,12 +3,14 @@
  * The register tile takes one operand in panels of a few rows and reads it element by element
  * (broadcast). It takes the other in panels of a few vectors, whose lanes are columns of the tile.
  * Usually the rows lie along m and the columns along n; if n is shorter than a vector, the tile is
- * transposed. Panels, partial results and all other stack memory are in the accumulator's dtype. */
+ * transposed. Partial results are in the accumulator's dtype, and so are packed operands, unless
+ * tile registers multiply them (gemm_amx.c). */
 #ifndef FUSEC_CODEGEN_CPU_GEMM_H
 #define FUSEC_CODEGEN_CPU_GEMM_H
 
 #include "codegen/cpu/cpu.h"
 #include "plan/access.h"
+#include "template/cpu_amx.h"
 #include "template/cpu_pack.h"
 
 typedef struct GemmOperand {
@@ -17,6 +19,7 @@ typedef struct GemmOperand {
     uint32_t axis;   /* m or n */
     DimId extent;    /* extent of that axis */
     bool is_along_k; /* packing loads vectors along k, not along `axis` */
+    uint32_t lanes;  /* of these vectors */
     CpuPack pack;
     PointPiece piece; /* of k that is packed */
     CpuSpan span;     /* of k: the piece, as far as it is in the block of k */
@@ -34,13 +37,14 @@ typedef struct GemmUnits {
 
 typedef struct Gemm {
     Lower *lower;
-    Dtype acc;
+    Dtype acc, packed; /* the dtypes of partial results, and of the elements of packed operands */
     GemmOperand row, column;
     uint32_t k_axis;
     DimId k_extent;
     uint32_t lanes;
     bool has_pairs;   /* an element of the packed operands is two steps of k, each in 16 bits, which
                        * one instruction multiplies and adds; see gemm_pair.c */
+    bool has_amx;     /* tile registers multiply the operands, see gemm_amx.c */
     bool is_streamed; /* columns are not packed: the unit has one panel of few rows, so they are
                        * used too seldom */
     bool has_panels;  /* columns are packed in memory already: Kernel.panel_columns */
@@ -58,10 +62,10 @@ typedef struct Gemm {
      * side in runs of so many rows; else 0. */
     uint32_t store_rows, store_run;
     StoreWeave weave; /* n 0: columns are stored one by one */
-    /* Layouts. Element (r, k) of the packed rows is at r * row_stride + k * k_stride. Element (k,
-     * c) of a panel of columns is at k * panel_columns + c; the next panel follows after
-     * panel_depth steps of k, or for panels in memory after all of K. Partial results have a pitch
-     * of block_columns. */
+    /* Layouts, in elements. Element (r, k) of the packed rows is at r * row_stride + k * k_stride.
+     * Element (k, c) of a panel of columns is at k * panel_columns + c; the next panel follows
+     * after panel_depth steps of k, or for panels in memory after all of K. Partial results have a
+     * pitch of block_columns. */
     uint32_t row_stride, k_stride;
     uint32_t strip_pitch; /* elements from one strip to the next */
     Val rows, columns, partials;
@@ -112,8 +116,11 @@ int64_t gemm_strips_elems(const Gemm *gemm, const CpuStrips *strips);
 Val gemm_strip_offsets(const Gemm *gemm, const CpuStrips *strips);
 /* Packs the strips of the block of k, for the unit's rows or columns. */
 void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand);
-/* Sets `columns` to the block of k of the unit's first panel in memory. */
-void gemm_find_panels(Gemm *gemm);
+/* The address of the unit's first panel in memory, at the block of k. */
+Val gemm_find_panels(Gemm *gemm);
+/* Where the register tile `column` columns into the unit has its columns, from those of the unit's
+ * first panel on, in elements. */
+Val gemm_tile_begin(const Gemm *gemm, Val column);
 /* Whether the machine multiplies and adds pairs of the operands, exactly. */
 bool gemm_may_pair(const Gemm *gemm);
 /* Joins the steps of k of the packed rows or columns in pairs. The last one of an odd number gets a
@@ -126,6 +133,18 @@ Val gemm_pair(const Gemm *gemm, Val first, Val second);
 Val gemm_add_pairs(const Gemm *gemm, Val a, Val b, Val sum);
 /* Multiplies the block of k into the panel's partial results, for all columns. */
 void gemm_tiles(Gemm *gemm);
+
+/* Tile registers. A function configures them before their first use, and releases them at its end.
+ * Elements of one row or column lie side by side, as many as fit 32 bits. After packing, zeros
+ * follow the last step of k, up to a whole tile. */
+void gemm_amx_begin(const Codegen *k);
+void gemm_amx_end(const Codegen *k);
+void gemm_amx_end_rows(const Gemm *gemm);
+void gemm_amx_join_columns(const Gemm *gemm);
+/* Packs the columns of the block of k from panels in memory. */
+void gemm_amx_take_panels(Gemm *gemm);
+/* gemm_tiles by tile registers. */
+void gemm_amx_tiles(const Gemm *gemm);
 
 /* gemm_tiles without packed columns. */
 void gemm_stream(Gemm *gemm);
@@ -140,11 +159,14 @@ void gemm_turn_stores(Gemm *gemm, Val first, Val end, Val partials);
  * invariant along the row is computed once, unless there is one lane. */
 Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes);
 
-/* The address of element `at` of a stack array, and accesses of `lanes` elements there, which are
- * aligned to a vector. */
+/* The address of element `at` of partial results, and accesses of `lanes` elements there, which are
+ * aligned to a vector. Then the same of packed operands. */
 Val gemm_element(const Gemm *gemm, Val base, Val at);
 Val gemm_load(const Gemm *gemm, Val pointer);
 void gemm_store(const Gemm *gemm, Val pointer, Val value);
+Val gemm_packed_element(const Gemm *gemm, Val base, Val at);
+Val gemm_packed_load(const Gemm *gemm, Val pointer);
+void gemm_packed_store(const Gemm *gemm, Val pointer, Val value);
 
 /* Whether the operand is a load whose index depends on no other load. Then its element has this
  * address, even at a point that does not exist. */

@@ -165,6 +165,6 @@ Val gemm_offset_lanes(const Gemm *gemm, const GemmOperand *operand, Val base, Va
     Val offset = k_load(k, k->i64, offset_place(gemm, operand, at));
     LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
     Val pointer = k_gep(k, one, k_gep(k, one, lower->pointers[arg], base), offset);
-    Val values = point_load_lanes(lower, arg, operand->dtype, gemm->lanes, pointer, mask);
-    return convert_value(k, values, operand->dtype, gemm->acc);
+    Val values = point_load_lanes(lower, arg, operand->dtype, operand->lanes, pointer, mask);
+    return convert_value(k, values, operand->dtype, gemm->packed);
 }

@@ -20,8 +20,10 @@ void gemm_choose_layout(Gemm *gemm) {
     const Lower *lower = gemm->lower;
     GemmOperand *row = &gemm->row, *column = &gemm->column;
     Arena *arena = lower->k->arena;
-    bool must = gemm->is_streamed;
-    row->pack = cpu_pack_rows(arena, lower->kernel, row->value, row->axis, gemm->lanes, must);
+    bool must = gemm->is_streamed || gemm->has_amx;
+    row->lanes = gemm->has_amx ? CPU_AMX_ROW_LANES : gemm->lanes;
+    column->lanes = gemm->lanes;
+    row->pack = cpu_pack_rows(arena, lower->kernel, row->value, row->axis, row->lanes, must);
     column->pack =
         cpu_pack_columns(arena, lower->kernel, column->value, column->axis, gemm->lanes, must);
     if (gemm->is_streamed && column->pack.way == PACK_RUNS_OF_K)
@@ -41,8 +43,9 @@ void gemm_choose_layout(Gemm *gemm) {
     row->is_along_k = row->pack.way != PACK_OWN_AXIS;
     column->is_along_k = column->pack.way != PACK_OWN_AXIS && !cpu_pack_is_single(column->pack) &&
                          !cpu_pack_has_places(column->pack);
-    gemm->panel_depth = gemm->depth + (column->is_along_k ? gemm->lanes : 0);
-    gemm->row_stride = row->is_along_k ? gemm->depth + gemm->lanes : 1;
+    uint32_t past = gemm->has_amx ? AMX_ROW_BYTES / dtype_bytes(gemm->packed) : gemm->lanes;
+    gemm->panel_depth = gemm->depth + (column->is_along_k || gemm->has_amx ? past : 0);
+    gemm->row_stride = row->is_along_k ? gemm->depth + past : 1;
     gemm->k_stride = row->is_along_k ? 1 : round_up(gemm->n_tile_rows, gemm->lanes);
 }
 
@@ -53,7 +56,7 @@ int64_t gemm_row_panel_elems(const Gemm *gemm) {
 
 Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand) {
     Point point = point_inside(&gemm->point);
-    point.lanes = gemm->lanes;
+    point.lanes = operand->lanes;
     point.lane_axis = operand->is_along_k ? gemm->k_axis : operand->axis;
     bool begins_anywhere = operand == &gemm->row && !operand->is_along_k;
     begins_anywhere = begins_anywhere || (operand->is_along_k && operand->piece.is_any);
@@ -64,7 +67,7 @@ Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand) {
 
 Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *operand, Point *point) {
     Val value = point_lanes(point, operand->value);
-    return convert_value(gemm->lower->k, value, operand->dtype, gemm->acc);
+    return convert_value(gemm->lower->k, value, operand->dtype, gemm->packed);
 }
 
 /* Packs each piece of k by itself, as far as it is in the block of k. */
@@ -91,9 +94,10 @@ void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, GemmRun *run
                       void *user) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    bool is_whole = !operand->piece.is_any && cpu_is_multiple(lower, gemm->k_extent, gemm->lanes);
+    bool is_whole =
+        !operand->piece.is_any && cpu_is_multiple(lower, gemm->k_extent, operand->lanes);
     if (!operand->pack.run) {
-        cpu_each_step(lower, operand->span.begin, operand->span.n, gemm->lanes, is_whole, step,
+        cpu_each_step(lower, operand->span.begin, operand->span.n, operand->lanes, is_whole, step,
                       user);
         return;
     }
@@ -104,9 +108,9 @@ void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, GemmRun *run
     Val is_first = k_slt(k, loop.index, operand->span.begin), next = k_add(k, loop.index, n_run);
     Val from = k_select(k, is_first, operand->span.begin, loop.index);
     Val to = k_select(k, k_slt(k, end, next), end, next);
-    is_whole = is_whole && operand->pack.run % gemm->lanes == 0;
+    is_whole = is_whole && operand->pack.run % operand->lanes == 0;
     if (run) run(user, loop.index);
-    cpu_each_step(lower, from, k_sub(k, to, from), gemm->lanes, is_whole, step, user);
+    cpu_each_step(lower, from, k_sub(k, to, from), operand->lanes, is_whole, step, user);
     loop_end(k, &loop);
 }
 
@@ -136,11 +140,11 @@ static void pack_row_step(void *user, Val at, Val mask) {
     Val at_k = k_sub(gemm->lower->k, at, gemm->k_begin);
     Val values = pack->base ? gemm_offset_lanes(gemm, &gemm->row, pack->base, at, mask)
                             : gemm_operand_lanes(gemm, &gemm->row, &point);
-    Val to = gemm_element(gemm, pack->packed, at_k);
+    Val to = gemm_packed_element(gemm, pack->packed, at_k);
     if (gemm->row.pack.run || gemm->row.piece.is_any)
-        k_store_aligned(gemm->lower->k, values, to, dtype_bytes(gemm->acc));
+        k_store_aligned(gemm->lower->k, values, to, dtype_bytes(gemm->packed));
     else
-        gemm_store(gemm, to, values);
+        gemm_packed_store(gemm, to, values);
     if (gemm->row.pack.run || !gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
@@ -157,7 +161,7 @@ static void pack_rows_along_k(Gemm *gemm) {
     if (gemm->row.offsets) pack.base = gemm_offsets_base(gemm, &gemm->row, &pack.point);
     pack.next = point_inside(&pack.point);
     pack.next.axis[gemm->row.axis] = k_addi(k, row, gemm->n_tile_rows);
-    pack.packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
+    pack.packed = gemm_packed_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
     gemm_each_k_step(gemm, &gemm->row, pack_row_run, pack_row_step, &pack);
     loop_end(k, &loop);
 }
@@ -184,7 +188,7 @@ static void pack_rows_along_rows(Gemm *gemm) {
     Loop loop =
         loop_begin(k, gemm->row.span.begin, k_add(k, gemm->row.span.begin, gemm->row.span.n), 1);
     Val step = k_sub(k, loop.index, gemm->k_begin);
-    Val packed = gemm_element(gemm, gemm->rows, k_muli(k, step, gemm->k_stride));
+    Val packed = gemm_packed_element(gemm, gemm->rows, k_muli(k, step, gemm->k_stride));
     Point at_k = gemm_operand_point(gemm, &gemm->row);
     at_k.axis[gemm->k_axis] = loop.index;
     prefetch_next_panel(gemm, &at_k);
@@ -192,8 +196,8 @@ static void pack_rows_along_rows(Gemm *gemm) {
         Point point = point_inside(&at_k);
         point.axis[gemm->row.axis] = k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes);
         point.mask = masks[v];
-        Val to = gemm_element(gemm, packed, lower_index_const(lower, v * gemm->lanes));
-        gemm_store(gemm, to, gemm_operand_lanes(gemm, &gemm->row, &point));
+        Val to = gemm_packed_element(gemm, packed, lower_index_const(lower, v * gemm->lanes));
+        gemm_packed_store(gemm, to, gemm_operand_lanes(gemm, &gemm->row, &point));
     }
     loop_end(k, &loop);
 }
@@ -208,6 +212,7 @@ static void pack_rows(Gemm *gemm) {
 void gemm_pack_rows(Gemm *gemm) {
     if (cpu_pack_has_places(gemm->row.pack)) return;
     each_piece(gemm, &gemm->row, pack_rows);
+    if (gemm->has_amx) gemm_amx_end_rows(gemm);
     if (gemm->has_pairs) gemm_pair_rows(gemm);
 }
 
@@ -224,8 +229,8 @@ static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, 
         point.axis[gemm->column.axis] = k_addi(k, first, (int64_t)v * gemm->lanes);
         point.mask = masks ? masks[v] : NULL;
         Val value = gemm_operand_lanes(gemm, &gemm->column, &point);
-        Val to = gemm_element(gemm, gemm->columns, k_addi(k, at, v * gemm->lanes));
-        gemm_store(gemm, to, value);
+        Val to = gemm_packed_element(gemm, gemm->columns, k_addi(k, at, v * gemm->lanes));
+        gemm_packed_store(gemm, to, value);
     }
 }
 
@@ -303,18 +308,21 @@ static void pack_square_step(void *user, Val at, Val mask) {
         point.mask = mask;
         values = gemm_operand_lanes(gemm, &gemm->column, &point);
     }
-    gemm_store(gemm, gemm_element(gemm, pack->square, k_muli(k, loop.index, n)), values);
+    gemm_packed_store(gemm, gemm_packed_element(gemm, pack->square, k_muli(k, loop.index, n)),
+                      values);
     loop_end(k, &loop);
     Val *vectors = arena_array(k->arena, Val, n);
     for (uint32_t i = 0; i < n; i++)
-        vectors[i] = gemm_load(
-            gemm, gemm_element(gemm, pack->square, lower_index_const(lower, (int64_t)i * n)));
+        vectors[i] =
+            gemm_packed_load(gemm, gemm_packed_element(gemm, pack->square,
+                                                       lower_index_const(lower, (int64_t)i * n)));
     k_transpose(k, vectors, n);
     Val row = k_sub(k, at, gemm->k_begin);
-    Val to = gemm_element(gemm, pack->packed, k_muli(k, row, gemm->tile_columns));
+    Val to = gemm_packed_element(gemm, pack->packed, k_muli(k, row, gemm->tile_columns));
     for (uint32_t i = 0; i < n; i++)
-        gemm_store(gemm, gemm_element(gemm, to, lower_index_const(lower, i * gemm->tile_columns)),
-                   vectors[i]);
+        gemm_packed_store(
+            gemm, gemm_packed_element(gemm, to, lower_index_const(lower, i * gemm->tile_columns)),
+            vectors[i]);
 }
 
 static void pack_columns_along_k(Gemm *gemm) {
@@ -322,7 +330,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     const Codegen *k = lower->k;
     int64_t n_square = (int64_t)gemm->lanes * gemm->lanes;
     PackSquare pack = {.gemm = gemm,
-                       .square = cpu_array_new(lower, gemm->acc, false, n_square).values};
+                       .square = cpu_array_new(lower, gemm->packed, false, n_square).values};
     if (gemm->column.offsets) pack.bases = cpu_array_new(lower, DT_I64, false, gemm->lanes).values;
     Val width = lower_index_const(lower, gemm->tile_columns);
     Val n = k_addi(k, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
@@ -332,7 +340,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     Val in_panel = k_urem(k, loop.index, width);
     Val panel = k_sub(k, loop.index, in_panel);
     Val at = k_add(k, k_muli(k, panel, gemm->panel_depth), in_panel);
-    pack.packed = gemm_element(gemm, gemm->columns, at);
+    pack.packed = gemm_packed_element(gemm, gemm->columns, at);
     if (pack.bases) find_bases(&pack);
     gemm_each_k_step(gemm, &gemm->column, NULL, pack_square_step, &pack);
     loop_end(k, &loop);
@@ -348,6 +356,7 @@ static void pack_columns(Gemm *gemm) {
 void gemm_pack_columns(Gemm *gemm) {
     if (cpu_pack_has_places(gemm->column.pack)) return;
     each_piece(gemm, &gemm->column, pack_columns);
+    if (gemm->has_amx) gemm_amx_join_columns(gemm);
     if (gemm->has_pairs) gemm_pair_columns(gemm);
 }
 

@@ -16,8 +16,8 @@ static bool fits_half(Dtype dtype) {
 
 bool gemm_may_pair(const Gemm *gemm) {
     return dtype_is_int(gemm->acc) && dtype_bytes(gemm->acc) == sizeof(int32_t) &&
-           !gemm->is_streamed && fits_half(gemm->row.dtype) && fits_half(gemm->column.dtype) &&
-           gemm->lanes * sizeof(int32_t) >= 32;
+           !gemm->is_streamed && !gemm->has_amx && fits_half(gemm->row.dtype) &&
+           fits_half(gemm->column.dtype) && gemm->lanes * sizeof(int32_t) >= 32;
 }
 
 Val gemm_pair(const Gemm *gemm, Val first, Val second) {

@@ -47,11 +47,11 @@ static Val panel_load(const Gemm *gemm, Val pointer) {
 }
 
 /* The operand is a load of packed memory, so its address at the first column is the panel's. */
-void gemm_find_panels(Gemm *gemm) {
+Val gemm_find_panels(Gemm *gemm) {
     Point point = point_inside(&gemm->point);
     point.axis[gemm->column.axis] = gemm->column_begin;
     point.axis[gemm->k_axis] = gemm->k_begin;
-    gemm->columns = gemm_operand_address(gemm, &gemm->column, &point);
+    return gemm_operand_address(gemm, &gemm->column, &point);
 }
 
 static uint32_t line_elems(const Gemm *gemm) {
@@ -240,8 +240,7 @@ static bool has_whole_rounds(const Gemm *gemm, uint32_t unroll) {
            cpu_is_multiple(gemm->lower, gemm->k_extent, unroll);
 }
 
-/* The tile's first element at the beginning of the block of k, `column` columns into the unit. */
-static Val tile_begin(const Gemm *gemm, Val column) {
+Val gemm_tile_begin(const Gemm *gemm, Val column) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     Val depth = gemm->has_panels ? lower_dim(lower, gemm->k_extent)
@@ -274,7 +273,7 @@ static void place_tile(const Gemm *gemm, Tile *tile, Val column) {
     const Codegen *k = gemm->lower->k;
     tile->values[tile->n_accs] = has_rows(gemm) ? gemm->rows : gemm_block_offsets(gemm, &gemm->row);
     if (has_columns(gemm)) {
-        tile->begin = panel_element(gemm, gemm->columns, tile_begin(gemm, column));
+        tile->begin = panel_element(gemm, gemm->columns, gemm_tile_begin(gemm, column));
         return;
     }
     tile->begin = gemm_block_offsets(gemm, &gemm->column);

@@ -23,7 +23,7 @@ typedef struct Feature {
     uint32_t leaf;
     int reg;
     int bit;
-    enum { OS_NONE, OS_AVX, OS_AVX512 } os;
+    enum { OS_NONE, OS_AVX, OS_AVX512, OS_TILES } os;
 } Feature;
 
 static const Feature features[] = {
@@ -36,8 +36,16 @@ static const Feature features[] = {
     {"avx512f", 7, REG_B, 16, OS_AVX512},    {"avx512dq", 7, REG_B, 17, OS_AVX512},
     {"avx512cd", 7, REG_B, 28, OS_AVX512},   {"avx512bw", 7, REG_B, 30, OS_AVX512},
     {"avx512vl", 7, REG_B, 31, OS_AVX512},   {"lzcnt", 0x80000001u, REG_C, 5, OS_NONE},
-    {"avx512vnni", 7, REG_C, 11, OS_AVX512},
+    {"avx512vnni", 7, REG_C, 11, OS_AVX512}, {"amx-bf16", 7, REG_D, 22, OS_TILES},
+    {"amx-tile", 7, REG_D, 24, OS_TILES},    {"amx-int8", 7, REG_D, 25, OS_TILES},
 };
+
+/* Tile registers take 8 KiB of each thread's saved state, so Linux gives them to a process that
+ * asks. The permission is for all its threads and for good. */
+static int may_use_tiles(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h: ARCH_REQ_XCOMP_PERM */
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
 
 int port_cpu_has(const char *feature) {
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -54,6 +62,9 @@ int port_cpu_has(const char *feature) {
         }
         if (f->os == OS_AVX) {
             return __builtin_cpu_supports("avx") != 0;
+        }
+        if (f->os == OS_TILES) {
+            return may_use_tiles();
         }
         return f->os == OS_NONE || __builtin_cpu_supports("avx512f") != 0;
     }
