@@ -43,7 +43,7 @@ static double source_of(const Resizing *r, const ResizedAxis *a, int64_t i) {
     float begin = (float)a->begin, length = (float)a->end - begin;
     if (r->crops && to == 1) return (begin + length / 2) * (from - 1);
     if (r->crops) return begin * (from - 1) + x * length * (from - 1) / (to - 1);
-    if (strcmp(r->transform, "pytorch_half_pixel") == 0 && to == 1) return 0;
+    if (strcmp(r->transform, "pytorch_half_pixel") == 0 && a->to == 1) return 0;
     float centre = (x + 0.5F) / scale - 0.5F;
     if (strcmp(r->transform, "half_pixel_symmetric") == 0)
         centre += from / 2 * (1 - (float)a->to / to);
