@@ -98,7 +98,7 @@ static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
         if (node->outputs.data[i][0] && onnx_scope_own(scope, node->outputs.data[i]))
             return onnx_fail(c, DIAG_REDEFINITION, "its output `%s` is made twice",
                              node->outputs.data[i]);
-    if (c->op->fold && c->op->fold(c)) return true;
+    if (c->op->fold && c->op->fold(c)) return !c->has_failed;
     if (!c->has_failed && onnx_fold_known(c)) return check_outputs(c);
     return !c->has_failed && onnx_check(c) && lower(c);
 }

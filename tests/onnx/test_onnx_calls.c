@@ -49,6 +49,22 @@ Test(onnx_calls, an_attribute_of_another_type_is_told) {
     expect_attr("Transpose", &word, "y", "transpose(x, perm=[1, 0])"); /* it has no axis */
 }
 
+Test(onnx_calls, so_is_one_of_a_node_that_is_known_while_importing) {
+    static const char *const dims[] = {"4", "6"};
+    static const int64_t first[] = {0};
+    OnnxWriter w = with_input(2, dims);
+    Text word = {.arena = arena};
+    onnx_attr_text(&word, "axis", "hello");
+    onnx_write_ints(&w, "first", 1, first);
+    onnx_write_node(&w, "Shape", "x", "shape", NULL);
+    onnx_write_node(&w, "Gather", "shape first", "n", &word);
+    onnx_write_node(&w, "Expand", "x n", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = onnx_source_of(arena, &w, 18);
+    cr_expect(strncmp(text, "error: m.onnx: node `n` (Gather, opset 18): its attribute", 40) == 0,
+              "%s", text);
+}
+
 Test(onnx_calls, a_split_has_as_many_outputs_as_it_says) {
     for (int64_t n = 0; n <= 1000000000; n += 1000000000 / 2) {
         Text attrs = {.arena = arena};
