@@ -224,16 +224,8 @@ bool inline_is_heavy(const Inliner *c, const IndexId *coords, uint32_t rank) {
     return false;
 }
 
-/* A reshape of no elements may drop the coordinates of the loops that run zero times. A load
- * without them would precede these loops, at an address where the tensor may have no element. */
-static bool has_no_elements(const Inliner *c, const Shape *shape) {
-    return dim_equals_const(c->dims, shape_n_elems(c->dims, shape), 0);
-}
-
 static ScalarId pull_view(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    if (node->op == OP_RESHAPE && has_no_elements(c, &node->shape))
-        return scalar_literal(c->scalars, node->dtype, 0, 0);
     if (node->op == OP_PAD) return pull_pad(c, node, coords, guard);
     if (node->op == OP_GATHER) return pull_gather(c, node, coords, guard);
     IndexId arg_coords[MAX_RANK];

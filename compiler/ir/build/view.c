@@ -44,9 +44,16 @@ NodeId build_transpose(Builder *b, NodeId x, uint32_t n, const int64_t *perm) {
 
 /* Reshape. */
 
+/* A reshape of no elements is zeros: it depends on no value, so that none is computed for it.
+ * The coordinates of its argument may be without those of the loops that run zero times. A load at
+ * them would precede these loops, at an address where the argument may have no element. */
 NodeId build_reshaped(Builder *b, NodeId x, const Shape *shape) {
     if (shape_equal(build_shape_of(b, x), shape)) return x;
-    return add_view(b, OP_RESHAPE, x, shape, &(Attrs){0});
+    if (!dim_equals_const(b->dims, shape_n_elems(b->dims, shape), 0))
+        return add_view(b, OP_RESHAPE, x, shape, &(Attrs){0});
+    const Operand zero = operand_int(dim_const(b->dims, 0));
+    return add_view(b, OP_EXPAND, build_const(b, &zero, graph_node(b->graph, x)->dtype), shape,
+                    &(Attrs){0});
 }
 
 /* The largest number that divides every coefficient of the dim and `with`. */
