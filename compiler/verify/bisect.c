@@ -166,10 +166,13 @@ static uint32_t spot_of_store(const Search *s, const Store *store, uint32_t kern
 
 static void walk(Search *s, uint32_t spot);
 
-/* Walks the stores that hold the value, or slices of it. An input has none. */
+/* Walks the stores that hold the value, or slices of it. An input has none. An update stores a part
+ * of its value, and keeps the rest of its first argument. */
 static void walk_stores(Search *s, NodeId node, uint32_t buffer) {
     uint32_t kernel = 0;
     const Store *store;
+    if (graph_is_update(s->graph, node))
+        walk_stores(s, graph_node(s->graph, node)->args[0], UINT32_MAX);
     for (uint32_t i = 0; (store = find_store(s, node, buffer, i, &kernel)); i++)
         walk(s, spot_of_store(s, store, kernel));
 }
@@ -334,9 +337,8 @@ static uint32_t choose(Search *s, Probe *probes, uint32_t *spots) {
         Spot *spot = &s->spots.data[s->order.data[i]];
         if (spot->state != SPOT_UNKNOWN || at++ % stride) continue;
         if (!has_room(s, probes, n, spot, n_bytes)) {
-            if (n == 0)
-                spot->state = SPOT_BLIND; /* its probe needs more arguments than a kernel
-                                           * has */
+            /* Its probe needs more arguments than a kernel has. */
+            if (n == 0) spot->state = SPOT_BLIND;
             continue;
         }
         n_bytes += spot->n_bytes;

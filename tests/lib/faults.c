@@ -469,6 +469,14 @@ static void wrong_slice(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
+static void wrong_in_update(Plant *p) {
+    plant_in(p, OP_MUL, add_for_mul);
+}
+
+static void wrong_updated(Plant *p) {
+    plant_in(p, OP_SUB, swapped_sub);
+}
+
 static void wrong_power(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         Kernel *kernel = &p->plan->kernels.data[k];

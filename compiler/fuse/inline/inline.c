@@ -338,6 +338,11 @@ static bool compose_update(Inliner *c, StoreTarget target, Store *store) {
     if (!value) return false;
     inline_mark(c->marks, target.node, INLINE_VISITED);
     *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX, .is_update = true};
+    MemoEntry made = memo_key(target.node, GUARD_NONE, at, part->rank);
+    made.value = value;
+    made.is_again = true; /* it may be in memory for later kernels, but not for this kernel */
+    made.coords = arena_copy(c->arena, at, part->rank * sizeof *at);
+    if (c->kernel) store->trace = inline_trace(c, &made, &traces) + 1;
     if (!inline_is_trial(c->input)) {
         bool is_output = target.output != OUTPUT_NONE;
         uint32_t old = c->input->buffer_of_node[node->args[0]];
