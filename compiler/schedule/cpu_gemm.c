@@ -168,8 +168,9 @@ static uint32_t vectors_of_panel(const Gemm *gemm, uint32_t columns) {
 
 /* The register tiles of a unit, of at most so many rows. A unit has one tile more rather than that
  * a small rest of the rows is a unit, which packs all columns again. */
-static uint32_t n_unit_tiles(Tile tile, int64_t n_rows) {
-    int64_t n = ceil_div(n_rows, tile.rows), n_units = (n + 1) / SCHED_CPU_UNIT_TILES;
+static uint32_t n_unit_tiles(const Gemm *gemm, Tile tile, int64_t n_rows) {
+    int64_t most = gemm->has_amx ? SCHED_CPU_AMX_UNIT_TILES : SCHED_CPU_UNIT_TILES;
+    int64_t n = ceil_div(n_rows, tile.rows), n_units = (n + 1) / most;
     return n < 1 ? 1 : (uint32_t)ceil_div(n, n_units < 1 ? 1 : n_units);
 }
 
@@ -184,8 +185,8 @@ static Block choose_few_rows_unit(const Gemm *gemm, Tile tile, int64_t n_rows, B
     int64_t n_each = n_tiles * n_across / SCHED_CPU_MANY_UNITS;
     n_each = keeps_rows ? n_tiles : n_each < 1 ? 1 : min_i64(n_each, SCHED_CPU_UNIT_TILES);
     int64_t n_units = n_across * ceil_div(n_tiles, n_each), n_parts = 1;
-    while (n_units * n_parts < SCHED_CPU_FEW_UNITS && block.columns >= 2 * n_parts * least)
-        n_parts *= 2;
+    int64_t few = gemm->has_amx ? 2 * SCHED_CPU_FEW_UNITS : SCHED_CPU_FEW_UNITS;
+    while (n_units * n_parts < few && block.columns >= 2 * n_parts * least) n_parts *= 2;
     int64_t columns = ceil_div(ceil_div(block.columns, n_parts), panel) * panel;
     return (Block){(uint32_t)n_each * tile.rows, min_u32(block.columns, (uint32_t)columns)};
 }
@@ -205,7 +206,8 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     sched->cpu_gemm.tile_k = cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns),
                                  gemm->has_amx ? AMX_ROW_BYTES / gemm->packed_bytes : sched->lanes);
     int64_t rows = most_rows(gemm, sched, columns);
-    uint32_t unit_rows = tile.rows * n_unit_tiles(tile, n_rows < 1 ? rows : min_i64(n_rows, rows));
+    uint32_t unit_rows =
+        tile.rows * n_unit_tiles(gemm, tile, n_rows < 1 ? rows : min_i64(n_rows, rows));
     Block block = {cut(n_rows, rows, unit_rows), columns};
     if (gemm->launch.has_rows && gemm->is_transposed) unit_rows = block.rows;
     Block unit = {unit_rows, columns};
