@@ -94,17 +94,24 @@ Test(cli_wrong, tensors_without_memory_are_named) {
     expect("bench @large.g --device=cpu --dim=N=1000000000", 6, message);
 }
 
+/* Whether so much memory has room for the program itself. */
+static bool has_room_for_program(int kib) {
+    char command[128];
+    snprintf(command, sizeof command, "ulimit -v %d; build/fusec --version >/dev/null 2>&1", kib);
+    return system(command) == 0;
+}
+
 /* In the compiler's own passes, which are at the end of their arenas, and in LLVM, which aborts. */
 Test(cli_wrong, no_memory_is_told_and_exits_6) {
     char command[512], text[MAX_TEXT];
     int n_told = 0, n_in_llvm = 0;
     for (int kib = 31000; kib < 60000; kib += 1000) {
+        if (!has_room_for_program(kib)) continue;
         snprintf(command, sizeof command,
                  "ulimit -v %d; build/fusec dsl/examples/transformer.g -o %s 2>%s", kib,
                  path_of("a.o"), path_of("err"));
         int status = WEXITSTATUS(system(command));
         if (status == 0) break;
-        if (status == 127) continue; /* the program itself has no room */
         read_file(path_of("err"), text);
         cr_expect_eq(status, 6, "%d KiB: exit code %d\n%s", kib, status, text);
         cr_expect(strstr(text, "fusec: error: out of memory") && strstr(text, "help: `ulimit -v`"),
