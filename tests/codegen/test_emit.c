@@ -6,6 +6,7 @@
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@ static NodeId add_input(Graph *graph, Dtype dtype, const Shape *shape, uint32_t 
     return id;
 }
 
-static Dtype result_dtype(const OpInfo *info, Dtype dtype, Dtype cast_to) {
+static Dtype result_dtype(OpId op, Dtype dtype, Dtype cast_to) {
+    const OpInfo *info = op_info(op);
+    if (info->cls == CLASS_ONLINE) return online_dtype(op, dtype);
     if (info->cls == CLASS_CAST) return cast_to;
     if (info->cls == CLASS_ARGREDUCE || info->cls == CLASS_SORT) return DT_I32;
     return info->result == RESULT_BOOL ? DT_BOOL : dtype;
@@ -42,10 +45,10 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
                                  : dtype;
         bool is_weighed = info->cls == CLASS_ONLINE && i == 0;
         Shape of_values = {.rank = 2, .dims = {shape.dims[1], shape.dims[0]}};
-        args[i] = add_input(graph, is_weighed ? dtype_compute(dtype) : own,
+        args[i] = add_input(graph, is_weighed ? online_compute(dtype) : own,
                             info->cls == CLASS_ONLINE && i == 1 ? &of_values : &shape, i);
     }
-    Node node = {.op = op, .dtype = result_dtype(info, dtype, cast_to), .shape = shape};
+    Node node = {.op = op, .dtype = result_dtype(op, dtype, cast_to), .shape = shape};
     node.n_args = n_args;
     node.args = args;
     if (info->cls == CLASS_REDUCE || info->cls == CLASS_ARGREDUCE) {
@@ -53,6 +56,8 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
         node.shape = shape_reduced(dims, &shape, node.attrs.axes, false);
     }
     if (info->cls == CLASS_ONLINE) node.shape.dims[1] = shape.dims[0];
+    if (info->cls == CLASS_ONLINE && !info->power)
+        node.attrs.quantize = (QuantizeMap){.scale = 1, .least = -INFINITY, .dtype = dtype};
     if (info->cls == CLASS_SEGMENT) node.shape.dims[axis] = dim_const(dims, 5);
     if (info->cls == CLASS_SCAN || info->cls == CLASS_SORT || info->cls == CLASS_SEGMENT)
         node.attrs.axes = 1u << axis;
