@@ -453,35 +453,32 @@ static void widen_by_lost(const Eval *e, int64_t i, double lost) {
         e->bounds[i] += lost + (2 * lost < place ? 0 : place);
 }
 
-static void widen_flushed(const Eval *e) {
+/* Widens one matrix by what is flushed, see widen_matrix. */
+static void widen_flushed(const Eval *e, const int64_t *offsets, int64_t first) {
     const Tensor *a = &e->args[0], *b = &e->args[1];
-    if (!dtype_is_bfloat(a->dtype) || !dtype_is_bfloat(b->dtype)) return;
-    Tensor batch = *e->out;
-    batch.rank -= 2;
-    Walk walk = walk_over(&batch);
-    walk_add_batch(&walk, a);
-    walk_add_batch(&walk, b);
     int64_t n_terms = a->dims[a->rank - 1], n = b->dims[b->rank - 1];
-    int64_t n_elems = tensor_n_elems(e->out), n_batches = tensor_n_elems(&batch);
-    int64_t n_each = n_batches ? n_elems / n_batches : 0;
-    for (int64_t i = 0; i < n_elems; i++) {
-        if (i && i % n_each == 0) walk_next(&walk);
-        int64_t at_a = walk.offsets[0] + i % n_each / n * n_terms;
-        int64_t at_b = walk.offsets[1] + i % n;
-        widen_by_lost(e, i, flushed_in_row(a->data + at_a, b->data + at_b, n_terms, n));
+    for (int64_t i = 0; i < a->dims[a->rank - 2] * n; i++) {
+        const double *row = a->data + offsets[0] + i / n * n_terms;
+        const double *column = b->data + offsets[1] + i % n;
+        widen_by_lost(e, first + i, flushed_in_row(row, column, n_terms, n));
     }
 }
 
 static bool widen_matmul(const Eval *e) {
-    bool is_any = false;
-    const double *errors[2] = {operand_errors(e, 0, &is_any), operand_errors(e, 1, &is_any)};
+    bool is_any = false, has_wrong = has_errors(e);
+    bool may_flush = dtype_is_bfloat(e->args[0].dtype) && dtype_is_bfloat(e->args[1].dtype);
+    const double *errors[2] = {NULL, NULL};
+    for (uint32_t k = 0; k < 2 && has_wrong; k++) errors[k] = operand_errors(e, k, &is_any);
     Tensor batch = *e->out;
     batch.rank -= 2;
     int64_t n_elems = tensor_n_elems(e->out), n_batches = tensor_n_elems(&batch);
     Walk walk = walk_over(&batch);
     if (!walk_add_batch(&walk, &e->args[0]) || !walk_add_batch(&walk, &e->args[1])) return false;
-    for (int64_t i = 0; n_elems > 0 && i < n_batches; i++, walk_next(&walk))
-        widen_matrix(e, errors, walk.offsets, i * (n_elems / n_batches), is_any);
+    for (int64_t i = 0; n_elems > 0 && i < n_batches; i++, walk_next(&walk)) {
+        int64_t first = i * (n_elems / n_batches);
+        if (may_flush) widen_flushed(e, walk.offsets, first);
+        if (has_wrong) widen_matrix(e, errors, walk.offsets, first, is_any);
+    }
     return true;
 }
 
@@ -522,8 +519,7 @@ bool interp_widen(const Eval *e) {
         widen_unrounded(e);
         return !has_errors(e) || interp_widen_online(e);
     case CLASS_MATMUL:
-        widen_flushed(e);
-        return !has_errors(e) || widen_matmul(e);
+        return widen_matmul(e);
     }
     return true;
 }

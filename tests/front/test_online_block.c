@@ -1,9 +1,8 @@
 /* `online` blocks: spellings of one attention that all become one op, and what such blocks refuse
  * is in tests/negative. */
 #include "front/sema.h"
-#include "interp/interp.h"
 #include "lib/compiled.h"
-#include "random/rng.h"
+#include "lib/plans.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -93,22 +92,6 @@ static const char *source_of(Arena *arena, const Spelling *spelling, bool is_onl
                       is_online ? "  online {\n" : "", spelling->body, is_online ? "  }\n" : "");
 }
 
-/* The values of `y`, by the interpreter, of inputs from -2 to 2. */
-static const double *evaluate(Arena *arena, const Graph *graph) {
-    Tensor inputs[4], *values = arena_array(arena, Tensor, graph->nodes.n);
-    const char *error = "";
-    Rng rng = rng_new(7);
-    for (uint32_t i = 0; i < graph->inputs.n; i++) {
-        cr_assert(interp_shape(graph, graph->inputs.data[i].node, NULL, &inputs[i], arena, &error));
-        int64_t n = tensor_n_elems(&inputs[i]);
-        inputs[i].data = arena_array(arena, double, (size_t)n);
-        for (int64_t k = 0; k < n; k++)
-            inputs[i].data[k] = dtype_round(DT_F32, (double)rng_between(&rng, -2000, 2000) / 1000);
-    }
-    cr_assert(interp_graph(graph, NULL, inputs, NULL, values, arena, &error), "%s", error);
-    return values[graph->outputs.data[0].node].data;
-}
-
 static void count_ops(const Graph *graph, uint32_t *n_online, uint32_t *n_left) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
@@ -131,8 +114,8 @@ Test(online_block, spellings_are_one_op, .timeout = 60) {
         Spelling plain = spellings[i];
         if (is_prelude) plain.body = "y = softmax(q @ t * 0.5 + b) @ v";
         Compiled as_written = compiled_new(source_of(arena, &plain, false), TARGET_CPU);
-        const double *want = evaluate(arena, as_written.module->graphs.data[0]);
-        const double *got = evaluate(arena, graph);
+        const double *want = plans_values(arena, as_written.module->graphs.data[0]);
+        const double *got = plans_values(arena, graph);
         double most = strstr(plain.name, "bf16") ? 0.03 : 1e-5;
         for (int k = 0; k < 2 * 5 * 3; k++)
             cr_expect(fabs(got[k] - want[k]) <= most, "%s, element %d: %g, not %g",
@@ -195,8 +178,8 @@ Test(online_block, logarithms_are_one_op, .timeout = 60) {
         count_ops(online.module->graphs.data[0], &n_online, &n_left);
         cr_expect(n_online == 1 && n_left == log->n_left, "%s: %u ops, %u are left", name, n_online,
                   n_left);
-        const double *want = evaluate(arena, as_written.module->graphs.data[0]);
-        const double *got = evaluate(arena, online.module->graphs.data[0]);
+        const double *want = plans_values(arena, as_written.module->graphs.data[0]);
+        const double *got = plans_values(arena, online.module->graphs.data[0]);
         double most = strstr(name, "bf16") ? 0.03 : 1e-5;
         for (int k = 0; k < log->n_elems; k++)
             cr_expect(got[k] == want[k] || fabs(got[k] - want[k]) <= most,

@@ -1,8 +1,7 @@
-/* `online` blocks of rows that their greatest absolute value divides: the spellings that become one
- * op for the product and one for the greatest values, and those that do not. */
-#include "interp/interp.h"
+/* `online` blocks of rows that their greatest absolute value divides: spellings that become two
+ * ops, one for the product and one for the greatest values, and spellings that are errors. */
 #include "lib/compiled.h"
-#include "random/rng.h"
+#include "lib/plans.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -69,24 +68,6 @@ static const char *source_of(Arena *arena, const char *body, bool is_online) {
                       is_online ? "  online {\n" : "", body, is_online ? "  }\n" : "");
 }
 
-/* The values of `y`, by the interpreter. */
-static const double *evaluate(Arena *arena, const Graph *graph) {
-    Tensor inputs[4], *values = arena_array(arena, Tensor, graph->nodes.n);
-    const char *error = "";
-    Rng rng = rng_new(7);
-    for (uint32_t i = 0; i < graph->inputs.n; i++) {
-        cr_assert(interp_shape(graph, graph->inputs.data[i].node, NULL, &inputs[i], arena, &error));
-        int64_t n = tensor_n_elems(&inputs[i]);
-        inputs[i].data = arena_array(arena, double, (size_t)n);
-        double most = inputs[i].dtype == DT_I8 ? 127 : 2;
-        for (int64_t k = 0; k < n; k++)
-            inputs[i].data[k] =
-                dtype_round(inputs[i].dtype, most * (double)rng_between(&rng, -1000, 1000) / 1000);
-    }
-    cr_assert(interp_graph(graph, NULL, inputs, NULL, values, arena, &error), "%s", error);
-    return values[graph->outputs.data[0].node].data;
-}
-
 static void count_ops(const Graph *graph, uint32_t *n_products, uint32_t *n_left) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         *n_products += graph_is_online(graph, id) && !op_info(graph_node(graph, id)->op)->row;
@@ -106,8 +87,8 @@ Test(online_quantize, all_spellings_are_one_op, .timeout = 60) {
         bool is_moved = strstr(name, "left");
         cr_expect(n_products == 1 && n_left == is_moved, "%s: %u products, %u reductions", name,
                   n_products, n_left);
-        const double *want = evaluate(arena, as_written.module->graphs.data[0]);
-        const double *got = evaluate(arena, online.module->graphs.data[0]);
+        const double *want = plans_values(arena, as_written.module->graphs.data[0]);
+        const double *got = plans_values(arena, online.module->graphs.data[0]);
         for (int k = 0; k < 5 * 3; k++)
             cr_expect(fabs(got[k] - want[k]) <= 0.02 * fabs(want[k]) + 0.02,
                       "%s, element %d: %g, not %g", name, k, got[k], want[k]);

@@ -4,9 +4,11 @@
 #include "cost/cost.h"
 #include "front/sema.h"
 #include "fuse/hoist.h"
+#include "interp/interp.h"
 #include "launch/compose.h"
 #include "layout/layout.h"
 #include "memory/memplan.h"
+#include "random/rng.h"
 #include "search/passes.h"
 #include "split/split.h"
 
@@ -123,4 +125,22 @@ PricedPlan plans_price_again(Arena *arena, const Module *module, TargetId target
 PricedPlan plans_price_slices(Arena *arena, const Module *module, uint32_t index, TargetId target) {
     const Card *card = card_of_target(target_get(target));
     return price(arena, module, index, MODE_COMPILE, MODE_SLICES, target, card, NULL, NULL);
+}
+
+const double *plans_values(Arena *arena, const Graph *graph) {
+    Tensor inputs[4], *values = arena_array(arena, Tensor, graph->nodes.n);
+    const char *error = "";
+    Rng rng = rng_new(7);
+    cr_assert_leq(graph->inputs.n, 4u);
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        cr_assert(interp_shape(graph, graph->inputs.data[i].node, NULL, &inputs[i], arena, &error));
+        int64_t n = tensor_n_elems(&inputs[i]);
+        inputs[i].data = arena_array(arena, double, (size_t)n);
+        double most = dtype_in(inputs[i].dtype, DTS_BYTE) ? 127 : 2;
+        for (int64_t k = 0; k < n; k++)
+            inputs[i].data[k] =
+                dtype_round(inputs[i].dtype, most * (double)rng_between(&rng, -1000, 1000) / 1000);
+    }
+    cr_assert(interp_graph(graph, NULL, inputs, NULL, values, arena, &error), "%s", error);
+    return values[graph->outputs.data[0].node].data;
 }

@@ -18,6 +18,9 @@ Plan *plans_fuse_with(Arena *arena, const Graph *graph, FuseOptions options, Dia
 void plans_lay_out(Arena *arena, Plan *plan, TargetId target);
 enum { LAUNCH_MODES_OF_GEMMS = 1 << LAUNCH_GEMM_ROWS_GEMM | 1 << LAUNCH_SEQUENCE };
 void plans_compose(Arena *arena, Plan *plan, TargetId target, uint32_t modes);
+/* The values of the graph's first output, by the interpreter. Inputs are drawn: integers of 8 bits
+ * from -127 to 127, all others from -2 to 2. The graph has at most 4. */
+const double *plans_values(Arena *arena, const Graph *graph);
 /* The diagnostics of a graph that cannot be planned. */
 const char *plans_refusal(Arena *arena, const Module *module, uint32_t index);
 /* The driver's plan (fused, scheduled, composed and placed) with its predicted cost for the card.

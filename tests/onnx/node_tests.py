@@ -182,7 +182,7 @@ def write_page(path, results, counts):
         for kind in ("pass", "fail", "unsupported", "excluded"):
             page.write(f"| {kind} | {counts[kind]} |\n")
         n_given = sum(result == "pass" and bool(given) for _, result, given in results)
-        page.write(f"\nOf those that pass, {n_given} get inputs as constants. ")
+        page.write(f"\nOf the cases that pass, {n_given} get inputs as constants. ")
         page.write(f"Of {tested} cases that are not excluded, {100 * counts['pass'] / max(tested, 1):.1f} % pass.\n")
         page.write("\nThe suite's attention in bf16 and f16 rounds every step to that dtype, sums too, and allows 1/1000; "
                    "ours rounds less often. Its inverse DFT expects 2e-7 where the exact value is 0.\n")

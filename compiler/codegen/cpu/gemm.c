@@ -97,34 +97,43 @@ Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes) {
 
 /* Memory. */
 
-Val gemm_element(const Gemm *gemm, Val base, Val at) {
+static Val element_of(const Gemm *gemm, Dtype dtype, Val base, Val at) {
     const Codegen *k = gemm->lower->k;
-    return k_gep(k, k_value_type(k, gemm->acc, 1), base, at);
+    return k_gep(k, k_value_type(k, dtype, 1), base, at);
+}
+
+static Val load_of(const Gemm *gemm, Dtype dtype, Val pointer) {
+    const Codegen *k = gemm->lower->k;
+    return k_load_aligned(k, k_value_type(k, dtype, gemm->lanes), pointer,
+                          gemm->lanes * dtype_bytes(dtype));
+}
+
+static void store_of(const Gemm *gemm, Dtype dtype, Val pointer, Val value) {
+    k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(dtype));
+}
+
+Val gemm_element(const Gemm *gemm, Val base, Val at) {
+    return element_of(gemm, gemm->acc, base, at);
 }
 
 Val gemm_load(const Gemm *gemm, Val pointer) {
-    const Codegen *k = gemm->lower->k;
-    return k_load_aligned(k, k_value_type(k, gemm->acc, gemm->lanes), pointer,
-                          gemm->lanes * dtype_bytes(gemm->acc));
+    return load_of(gemm, gemm->acc, pointer);
 }
 
 void gemm_store(const Gemm *gemm, Val pointer, Val value) {
-    k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->acc));
+    store_of(gemm, gemm->acc, pointer, value);
 }
 
 Val gemm_packed_element(const Gemm *gemm, Val base, Val at) {
-    const Codegen *k = gemm->lower->k;
-    return k_gep(k, k_value_type(k, gemm->packed, 1), base, at);
+    return element_of(gemm, gemm->packed, base, at);
 }
 
 Val gemm_packed_load(const Gemm *gemm, Val pointer) {
-    const Codegen *k = gemm->lower->k;
-    return k_load_aligned(k, k_value_type(k, gemm->packed, gemm->lanes), pointer,
-                          gemm->lanes * dtype_bytes(gemm->packed));
+    return load_of(gemm, gemm->packed, pointer);
 }
 
 void gemm_packed_store(const Gemm *gemm, Val pointer, Val value) {
-    k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->packed));
+    store_of(gemm, gemm->packed, pointer, value);
 }
 
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand) {

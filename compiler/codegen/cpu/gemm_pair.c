@@ -10,14 +10,10 @@
 
 enum { HALF_BITS = 16, WIDE_VECTOR_BYTES = 64 };
 
-static bool fits_half(Dtype dtype) {
-    return dtype_is_int(dtype) && dtype_bytes(dtype) == 1;
-}
-
 bool gemm_may_pair(const Gemm *gemm) {
     return dtype_is_int(gemm->acc) && dtype_bytes(gemm->acc) == sizeof(int32_t) &&
-           !gemm->is_streamed && !gemm->has_amx && fits_half(gemm->row.dtype) &&
-           fits_half(gemm->column.dtype) && gemm->lanes * sizeof(int32_t) >= 32;
+           !gemm->is_streamed && !gemm->has_amx && dtype_in(gemm->row.dtype, DTS_BYTE) &&
+           dtype_in(gemm->column.dtype, DTS_BYTE) && gemm->lanes * sizeof(int32_t) >= 32;
 }
 
 Val gemm_pair(const Gemm *gemm, Val first, Val second) {
