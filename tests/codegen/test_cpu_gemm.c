@@ -487,6 +487,25 @@ Test(cpu_gemm, rows_may_be_concats_and_pads, .timeout = 120) {
         }
 }
 
+/* Runs of k of one element each: no vector of a run is contiguous in memory. */
+Test(cpu_gemm, runs_of_k_may_repeat_an_element, .timeout = 120) {
+    static const char *const bodies[] = {
+        "w = reshape(expand(a, [5, 9]), [45, 1])\n  y = x @ w",
+        "w = reshape(expand(a, [5, 9]), [1, 45])\n  y = transpose(w @ transpose(x))",
+        "w = reshape(expand(transpose(a), [9, 5]), [45, 1])\n  y = x @ w"};
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "i32", "i8"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            Text report = {.arena = arena_new(NULL)};
+            const char *t = dtypes[d];
+            const char *source = str_format(
+                report.arena, "graph g(x: %s[70, 45], a: %s[5, 1]) -> (y: %s[70, 1]) {\n  %s\n}\n",
+                t, t, t, bodies[i]);
+            cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+            arena_free(report.arena);
+        }
+}
+
 static const Kernel *product_of(Arena *arena, const char *source) {
     PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU,
                                     card_of_target(target_get(TARGET_CPU)), NULL);

@@ -12,12 +12,15 @@
 
 enum { MOST_OFFSETS = 6144 };
 
+/* A run of k that repeats one element has none: a vector of the table's places is contiguous. */
 static bool has_offsets(const Gemm *gemm, const GemmOperand *operand) {
     const ScalarTab *scalars = gemm->lower->kernel->scalars;
-    const IndexTab *tab = scalartab_indices(scalars);
+    IndexTab *tab = scalartab_indices(scalars);
     const Scalar *load = scalar_get(scalars, operand->value);
     if (cpu_pack_has_places(operand->pack)) return true;
-    if (!operand->pack.run || !gemm_operand_is_plain(gemm, operand) || load->guard) return false;
+    if (!operand->pack.run || !gemm_operand_is_plain(gemm, operand) || load->guard ||
+        index_lane_motion(tab, load->index, gemm->k_axis, operand->pack.run) != LANES_CONTIGUOUS)
+        return false;
     IndexExpr expr = index_expr(tab, load->index);
     bool is_sum = true;
     for (uint32_t i = 0; i < expr.n_terms; i++) {
