@@ -1,9 +1,11 @@
-/* Prints docs/OPS.md from the op table, the errors found and the prelude. */
+/* Prints docs/OPS.md from the op table, the errors found, the built-in functions and the prelude.
+ */
 #include "front/prelude.h"
 #include "ir/op.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const class_titles[] = {
@@ -251,21 +253,6 @@ static const OpClass own_kernels[] = {CLASS_SCAN,    CLASS_SCAN_BY, CLASS_SORT,
 enum { N_OWN_KERNELS = sizeof own_kernels / sizeof *own_kernels };
 _Static_assert(N_OWN_KERNELS <= 12, "a function of the prelude says most, without a new kernel");
 
-static void print_own_kernels(void) {
-    printf(
-        "\n## Ops with kernels of their own\n\nMost functions are made of elementwise ops, casts, "
-        "reductions, views, concats and matrix products, in the prelude. %d kinds of ops need "
-        "kernels of their own. The ops of a kind differ in what they combine by alone.\n\n"
-        "| kind | ops |\n|---|---|\n",
-        N_OWN_KERNELS);
-    for (int i = 0; i < N_OWN_KERNELS; i++) {
-        printf("| %s |", class_titles[own_kernels[i]]);
-        for (int op = 1; op < OP_COUNT; op++)
-            if (op_info((OpId)op)->cls == own_kernels[i]) printf(" `%s`", op_info((OpId)op)->name);
-        puts(" |");
-    }
-}
-
 /* The dtypes: what their numbers are, and what files call them. */
 static void print_dtype_table(void) {
     puts("\n## Dtypes\n\nA float is rounded to nearest, ties to even. A number past the largest "
@@ -338,6 +325,13 @@ static void print_bound_of(const char *text) {
         if (has_word(bounds[i].names, text, n)) printf("%s", bounds[i].column);
 }
 
+static bool is_part(const char *name) {
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        if (has_word(bounds[i].names, name, strlen(name)))
+            return strcmp(bounds[i].column, "part") == 0;
+    return false;
+}
+
 /* The bytes of `name(parameters)`, whose defaults may be calls. */
 static size_t head_bytes(const char *text) {
     size_t n = strcspn(text, "("), depth = 0;
@@ -376,27 +370,31 @@ static void print_theme(const PreludeFile *file) {
     }
 }
 
-static void print_composites(void) {
-    puts("\n## Composites\n\nWritten in the language itself, in `dsl/prelude`, and expanded where "
-         "they are used. Each computes in f32 for f16 and bf16 and rounds once, at its end, unless "
-         "it says otherwise. `error` of a function of one number is its bound as of an op: `make "
-         "test` tries all values of f16 and bf16, and samples of f32 and f64, on a CPU. The other "
-         "bounds are those of the [sweep](../tests/sweep/bounds.def). Integers are exact. Of "
-         "floats, with y the exact result:\n\n"
-         "* `exact`: elements are moved or counted, or rounded once. `part`: other functions are "
-         "made of it.\n"
-         "* `8 eps`: at most 8 eps \\|y\\|. eps is the distance from 1 to the next float of the "
-         "dtype, and eps' that of the dtype in which it is computed.\n"
-         "* n and S: at most 4 eps \\|y\\| + 2 (sqrt(n) + 8) eps' S. n terms are summed, and S "
-         "is their size. It is the largest element of the expression of NumPy, over the arguments. "
-         "`R(v)` is the largest, the sum or the mean of v, as `reduction` says. N is the number of "
-         "rows that `reduction=\"sum\"` adds, else 1. C is the extent of the classes, axis 1. P is "
-         "C for targets of probabilities, else 1. `most(v)` is 1 without the argument. `wide` is "
-         "eps / eps'.\n"
-         "* `terms`: the same, with the number of terms and the sum of their absolute values.\n"
-         "* `products`: the same and eps S more, with the number of products of a result, and as S "
-         "the function of the absolute values.\n\n"
-         "`axis` is an axis, a list of axes, or none for all of them. A "
+/* Rows of calls.def that are no ops. */
+static void print_builtin(const char *name, uint32_t n_required, const char *error, const char *doc,
+                          uint32_t n_params, const char *const *params) {
+    printf("| `%s(", name);
+    for (uint32_t k = 0; k < n_params; k++)
+        printf("%s%s%s", k == n_required ? "[" : "", k ? ", " : "", params[k]);
+    printf("%s)` | %s | ", n_params > n_required ? "]" : "", error);
+    print_cell(doc);
+    puts(" |");
+}
+
+static void print_builtins(void) {
+    puts("\n### Built-in functions\n\nThese are known to the compiler, but are no ops: they make "
+         "ops, or say what is known while compiling. What stands in brackets may be left "
+         "out.\n\n| function | error | |\n|---|---|---|");
+#define BUILTIN(handler, name, n_required, error, doc, ...)                     \
+    print_builtin(name, n_required, error, doc,                                 \
+                  sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *), \
+                  (const char *const[]){__VA_ARGS__});
+#include "front/calls.def"
+}
+
+/* What functions of the prelude have otherwise than PyTorch. */
+static void print_names(void) {
+    puts("`axis` is an axis, a list of axes, or none for all of them. A "
          "parameter without a default must be given.\n"
          "\n"
          "Names, arguments and defaults are PyTorch's, with these "
@@ -434,7 +432,113 @@ static void print_composites(void) {
          "in training.\n"
          "* A scatter leaves out indices that are outside, and a gather "
          "clamps them.");
+}
+
+static void print_composites(void) {
+    puts("\n## Composites\n\nWritten in the language itself, in `dsl/prelude`, and expanded where "
+         "they are used. Each computes in f32 for f16 and bf16 and rounds once, at its end, unless "
+         "it says otherwise. `error` of a function of one number is its bound as of an op: `make "
+         "test` tries all values of f16 and bf16, and samples of f32 and f64, on a CPU. The other "
+         "bounds are those of the [sweep](../tests/sweep/bounds.def). Integers are exact. Of "
+         "floats, with y the exact result:\n\n"
+         "* `exact`: elements are moved or counted, or rounded once. `part`: other functions are "
+         "made of it.\n"
+         "* `8 eps`: at most 8 eps \\|y\\|. eps is the distance from 1 to the next float of the "
+         "dtype, and eps' that of the dtype in which it is computed.\n"
+         "* n and S: at most 4 eps \\|y\\| + 2 (sqrt(n) + 8) eps' S. n terms are summed, and S "
+         "is their size. It is the largest element of the expression of NumPy, over the arguments. "
+         "`R(v)` is the largest, the sum or the mean of v, as `reduction` says. N is the number of "
+         "rows that `reduction=\"sum\"` adds, else 1. C is the extent of the classes, axis 1. P is "
+         "C for targets of probabilities, else 1. `most(v)` is 1 without the argument. `wide` is "
+         "eps / eps'.\n"
+         "* `terms`: the same, with the number of terms and the sum of their absolute values.\n"
+         "* `products`: the same and eps S more, with the number of products of a result, and as S "
+         "the function of the absolute values.\n"
+         "* `steps`: as often `products` as `einsum` rounds. Of m operands that is at most 2 m - 1 "
+         "times: each joins what is before it, and may be summed before.\n");
+    print_names();
+    print_builtins();
     for (uint32_t i = 0; i < prelude_n_files; i++) print_theme(&prelude_files[i]);
+}
+
+/* Functions of the prelude that call ops of a class, themselves or by others: a bool for each of
+ * prelude_defs. */
+typedef struct Callers {
+    OpClass cls;
+    bool *calls;
+} Callers;
+
+static size_t name_bytes(const char *text) {
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
+}
+
+static bool is_word(const char *name, const char *text, size_t n) {
+    return strlen(name) == n && strncmp(name, text, n) == 0;
+}
+
+static bool calls_class(const Callers *callers, const char *text, size_t n) {
+    if (callers->cls == CLASS_ONLINE && is_word("online", text, n)) return true;
+    for (int op = 1; op < OP_COUNT; op++)
+        if (op_info((OpId)op)->cls == callers->cls && is_word(op_info((OpId)op)->name, text, n))
+            return true;
+    for (uint32_t k = 0; k < prelude_n_defs; k++)
+        if (is_word(prelude_defs[k].name, text, n)) return callers->calls[k];
+    return false;
+}
+
+/* Whether the text of a def names such an op or function where a call or a block begins. */
+static bool def_calls(const Callers *callers, const PreludeDef *def) {
+    const char *at = prelude_files[def->file].text + def->span.begin;
+    const char *end = prelude_files[def->file].text + def->span.end;
+    for (at = strchr(at, '('); at < end; at++) {
+        size_t n = name_bytes(at);
+        if (*at == '#') at += strcspn(at, "\n");
+        if (!n) continue;
+        bool begins = at[n] == '(' || strncmp(at + n, " {", 2) == 0;
+        if (begins && calls_class(callers, at, n)) return true;
+        at += n - 1;
+    }
+    return false;
+}
+
+static void find_callers(Callers *callers) {
+    for (bool is_new = true; is_new;) {
+        is_new = false;
+        for (uint32_t k = 0; k < prelude_n_defs; k++) {
+            if (callers->calls[k] || !def_calls(callers, &prelude_defs[k])) continue;
+            callers->calls[k] = is_new = true;
+        }
+    }
+}
+
+/* The functions that are no part of others alone. */
+static void print_callers(OpClass cls) {
+    Callers callers = {cls, calloc(prelude_n_defs, sizeof(bool))};
+    if (!callers.calls) exit(1);
+    find_callers(&callers);
+    for (uint32_t k = 0; k < prelude_n_defs; k++)
+        if (callers.calls[k] && !is_part(prelude_defs[k].name))
+            printf(" `%s`", prelude_defs[k].name);
+    free(callers.calls);
+}
+
+static void print_own_kernels(void) {
+    printf("\n## Kernels of their own\n\nElementwise ops, casts, reductions, views, concats and "
+           "matrix products have the kernels that a compiler of tensors needs. Beside these there "
+           "are %d kinds of kernels. The ops of a kind differ in what they combine by alone. Every "
+           "other function, but for the built-in ones, is written in the language, over these ops. "
+           "A program's own `def` hides "
+           "any op and any function of its name.\n\n"
+           "| | kind | its ops | functions over them |\n|---|---|---|---|\n",
+           N_OWN_KERNELS);
+    for (int i = 0; i < N_OWN_KERNELS; i++) {
+        printf("| %d | %s |", i + 1, class_titles[own_kernels[i]]);
+        for (int op = 1; op < OP_COUNT; op++)
+            if (op_info((OpId)op)->cls == own_kernels[i]) printf(" `%s`", op_info((OpId)op)->name);
+        printf(" |");
+        print_callers(own_kernels[i]);
+        puts(" |");
+    }
 }
 
 /* A power of 2 where it is one. */

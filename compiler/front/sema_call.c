@@ -14,6 +14,8 @@ typedef struct Signature {
 static const Signature signatures[] = {
 #define CALL(handler, name, n_required, ...) \
     {name, call_##handler, n_required, COUNT(__VA_ARGS__), {__VA_ARGS__}},
+#define BUILTIN(handler, name, n_required, error, doc, ...) \
+    CALL(handler, name, n_required, __VA_ARGS__)
 #include "front/calls.def"
 };
 

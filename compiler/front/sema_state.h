@@ -262,8 +262,9 @@ void sema_name_params(Sema *sema, const AstGraph *ast);
 void sema_body(Sema *sema, const AstStmts *body);
 void sema_graph(Sema *sema, const AstGraph *ast);
 
-/* Calls of ops that are not elementwise: front/calls.def lists them with these handlers. */
+/* Calls of what is not elementwise: front/calls.def lists them with these handlers. */
 #define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);
+#define BUILTIN(handler, ...) Value call_##handler(Sema *sema, const Call *call);
 #include "front/calls.def"
 
 #endif
