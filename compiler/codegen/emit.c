@@ -126,18 +126,18 @@ static LLVMTargetMachineRef make_machine(CodegenUnit *unit, const Target *target
 /* Code for a CPU. */
 static void run_machine(CodegenUnit *unit, const Target *target, CodeKind kind) {
     LLVMModuleRef module = unit->k.module;
-    LLVMTargetMachineRef machine = make_machine(unit, target);
+    if (!unit->machine) unit->machine = make_machine(unit, target);
     unit->broken = "";
-    if (!machine) return;
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    if (!unit->machine) return;
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(unit->machine);
     LLVMSetModuleDataLayout(module, layout);
     LLVMDisposeTargetData(layout);
     LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
-    if (!LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &unit->message, &unit->code))
+    if (!LLVMTargetMachineEmitToMemoryBuffer(unit->machine, module, type, &unit->message,
+                                             &unit->code))
         unit->broken = NULL;
     else
         unit->code = NULL;
-    LLVMDisposeTargetMachine(machine);
 }
 
 static void print_module(CodegenUnit *unit) {

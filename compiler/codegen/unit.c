@@ -55,17 +55,15 @@ UnitQueue *unit_queue_new(Arena *arena, const BackOptions *options, CodeKind kin
     return queue;
 }
 
-/* Frees all that the unit holds but its arenas. */
+/* Frees all that the unit holds but its arenas and its machine. */
 static void unit_empty(CodegenUnit *unit) {
     module_dispose(&unit->k);
     if (unit->code) LLVMDisposeMemoryBuffer(unit->code);
     if (unit->message) LLVMDisposeMessage(unit->message);
     if (unit->scratch) arena_reset(unit->scratch);
     if (unit->own) arena_reset(unit->own);
-    Arena *scratch = unit->scratch, *own = unit->own;
-    memset(unit, 0, sizeof *unit);
-    unit->scratch = scratch;
-    unit->own = own;
+    CodegenUnit kept = {.scratch = unit->scratch, .own = unit->own, .machine = unit->machine};
+    memcpy(unit, &kept, sizeof kept);
 }
 
 /* Finishes a unit. Its failures leave through its own escape, whatever the thread. */
@@ -176,6 +174,7 @@ void unit_queue_dispose(UnitQueue *queue) {
         unit_empty(unit);
         if (unit->scratch) arena_free(unit->scratch);
         if (unit->own) arena_free(unit->own);
+        if (unit->machine) LLVMDisposeTargetMachine(unit->machine);
     }
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);

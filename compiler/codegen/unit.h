@@ -23,6 +23,7 @@ typedef struct CodegenUnit {
     char *message;            /* LLVM's, about it; or NULL */
     PtxText ptx;              /* the result for a GPU: declarations and functions, on `own` */
     LLVMMemoryBufferRef code; /* the result for a CPU */
+    LLVMTargetMachineRef machine; /* that made it; it makes the code of later units too; or NULL */
     bool is_finished;
 } CodegenUnit;
 
