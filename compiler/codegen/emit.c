@@ -9,6 +9,7 @@
 #include "codegen/llvm/module.h"
 #include "codegen/lower.h"
 #include "codegen/object.h"
+#include "codegen/part/part.h"
 #include "codegen/unit.h"
 
 #include <llvm-c/Analysis.h>
@@ -162,6 +163,7 @@ typedef struct Emission {
     const BackOptions *options;
     CodeKind kind;
     UnitQueue *queue;
+    PartTab *parts;
     CodegenUnit *open;       /* that functions are lowered into; or NULL */
     uint32_t n_instructions; /* of the open unit */
     uint64_t n_lowered;      /* instructions of all units */
@@ -206,6 +208,7 @@ static bool take(void *user, CodegenUnit *unit) {
 /* Opens a unit if none is open. */
 static bool open_unit(Emission *e) {
     if (!e->open) e->open = unit_open(e->queue);
+    if (e->open) e->open->k.parts = e->parts;
     return e->open != NULL;
 }
 
@@ -236,13 +239,22 @@ static bool refuse(const Emission *e, const Plan *plan) {
                        (unsigned long long)most_instructions(source));
 }
 
+/* The instructions of all functions of the module. */
+static uint32_t count_instructions(const Codegen *k) {
+    uint32_t n = 0;
+    for (Val f = LLVMGetFirstFunction(k->module); f; f = LLVMGetNextFunction(f))
+        n += k_count_instructions(f);
+    return n;
+}
+
 static bool lower_functions(Emission *e, const Plan *plan) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
         if (is_unit_full(e)) close_unit(e);
         if (!open_unit(e)) return false;
-        uint32_t n = k_count_instructions(lower_function(&e->open->k, plan, i));
-        e->n_instructions += n;
-        e->n_lowered += n;
+        lower_function(&e->open->k, plan, i);
+        uint32_t n = count_instructions(&e->open->k);
+        e->n_lowered += n - e->n_instructions;
+        e->n_instructions = n;
         if (e->n_lowered > most_instructions(plan->graph->source)) return refuse(e, plan);
     }
     return true;
@@ -305,6 +317,7 @@ bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, Back
     Emission *e = arena_array(arena, Emission, 1);
     *e = (Emission){
         .arena = arena, .options = &options, .kind = kind, .head.arena = arena, .diags = diags};
+    e->parts = parttab_new(arena);
     Escape *escape = arena_escape(arena), outer;
     if (escape) {
         memcpy(&outer.jump, &escape->jump, sizeof outer.jump);

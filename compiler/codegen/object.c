@@ -133,11 +133,12 @@ static uint32_t add_section_symbol(Join *join, uint32_t i) {
     return section->symbol;
 }
 
-/* A symbol that no object defines stays one for all of its name. */
-static uint32_t find_undefined(const Join *join, const char *name) {
+/* The symbol that an earlier object defines, or that no earlier one does, and that is not local. */
+static uint32_t find_symbol(const Join *join, const char *name) {
     for (uint32_t i = 1; i < join->symbols.n; i++) {
         const Elf64_Sym *symbol = &join->symbols.data[i];
-        if (symbol->st_shndx == SHN_UNDEF && strcmp(join->names.data + symbol->st_name, name) == 0)
+        if (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+            strcmp(join->names.data + symbol->st_name, name) == 0)
             return i;
     }
     return 0;
@@ -147,7 +148,7 @@ static uint32_t add_symbol(Join *join, const Object *object, const Elf64_Sym *gi
     const char *name = object->symbol_names + given->st_name;
     Elf64_Sym symbol = *given;
     bool is_placed = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE;
-    uint32_t found = symbol.st_shndx == SHN_UNDEF ? find_undefined(join, name) : 0;
+    uint32_t found = symbol.st_shndx == SHN_UNDEF ? find_symbol(join, name) : 0;
     if (found) return found;
     if (is_placed) {
         Place place = object->places[given->st_shndx];

@@ -14,6 +14,7 @@
  * cache. Then a unit has all columns. Values that only the row kernel reads are on the stack, at a
  * pointer offset so that the indices of global memory reach them. */
 #include "codegen/cpu/gemm.h"
+#include "codegen/part/part.h"
 
 #include <string.h>
 
@@ -120,13 +121,15 @@ static void place_rows(const SequenceGemms *sequence, Val begin) {
     }
 }
 
+/* The row kernel is a part: all variants have the same, and so have other GEMMs. */
 static void go_over_rows(const SequenceGemms *sequence, Val begin, Val n) {
-    const Codegen *k = sequence->rows->k;
-    Val from = row_number(sequence, begin);
-    Val to = k_add(k, from, k_index_cast(k, n, k->i64));
-    sequence->rows->units_begin = from;
-    sequence->rows->units_end = to;
-    emit_cpu_row(sequence->rows);
+    Lower *rows = sequence->rows;
+    const Codegen *k = rows->k;
+    rows->units_begin = row_number(sequence, begin);
+    rows->units_end = k_add(k, rows->units_begin, k_index_cast(k, n, k->i64));
+    Part part = part_begin_kernel(rows);
+    emit_cpu_row(rows);
+    part_end(&part);
 }
 
 /* Stores. */

@@ -5,20 +5,29 @@
  * loop over k is bottom-tested and carries its own pointers, because LLVM would otherwise spill
  * accumulators. */
 #include "codegen/cpu/gemm.h"
+#include "codegen/part/part.h"
 #include "machine/machine.h"
+
+#include <string.h>
 
 enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4 };
 
-/* The loop-carried values: the accumulators, with vector v of row r at r * n_vectors + v, then the
- * pointer to the panel of rows, or to the offsets of rows that are not packed, then the prefetch
- * pointer if n_ahead is not 0. */
 typedef struct Tile {
-    Val *
-        rows; /* per row of an operand that is not packed: the pointer to which offsets are added */
-    Val columns;   /* the same of the columns */
+    Val *rows;   /* per row of an operand that is not packed: the pointer to which offsets are
+                  * added */
+    Val strips;  /* rows in strips: the pointer of the first one */
+    Val columns; /* the same of the columns */
+    Val row_offsets, column_offsets; /* of the block of k, of operands that are not packed */
+    Val partials;                    /* of the panel's first row */
+    Val pitch;                       /* of partial results */
+    Val is_later;  /* i1: whether they begin with those of earlier blocks of k; NULL: never */
+    Val depth;     /* of a panel of columns */
     Val begin, at; /* pointers to the panel of columns, or to the offsets of columns that are not
                     * packed: of the block of k, and of the iteration */
     Val *masks;    /* per vector of such columns: the lanes that exist; NULL: all do */
+    /* The loop-carried values: the accumulators, with vector v of row r at r * n_vectors + v, then
+     * the pointer to the panel of rows, or to the offsets of rows that are not packed, then the
+     * prefetch pointer if n_ahead is not 0. */
     Val *values;
     uint32_t n_accs;
     Val n_steps, n_even; /* of the block of k: all, and those of whole iterations */
@@ -208,29 +217,28 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
     loop_end(k, &loop);
 }
 
-static Val partial_at(const Gemm *gemm, Val partials, uint32_t i) {
-    int64_t row = i / gemm->n_vectors, vector = i % gemm->n_vectors;
-    return offset(gemm, partials, row * gemm->units.block_columns + vector * gemm->lanes);
+/* The address of accumulator `i` of the tile whose partial results begin at `partials`. */
+static Val partial_at(const Gemm *gemm, const Tile *tile, Val partials, uint32_t i) {
+    const Codegen *k = gemm->lower->k;
+    Val row = gemm_element(gemm, partials, k_muli(k, tile->pitch, i / gemm->n_vectors));
+    return offset(gemm, row, (int64_t)(i % gemm->n_vectors) * gemm->lanes);
 }
 
 /* The initial accumulators: zeros, or the partial results of earlier blocks of k. */
 static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
-    const Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
+    const Codegen *k = gemm->lower->k;
     Val zero = LLVMConstNull(k_value_type(k, gemm->acc, gemm->lanes));
     for (uint32_t i = 0; i < tile->n_accs; i++) tile->values[i] = zero;
-    if (gemm_has_one_k_block(gemm)) return;
-    Val is_later = k_nei(k, gemm->k_begin, 0);
+    if (!tile->is_later) return;
     LLVMBasicBlockRef first = k_here(k);
-    If later = if_begin(k, is_later);
+    If later = if_begin(k, tile->is_later);
     Val *loaded = arena_array(k->arena, Val, tile->n_accs);
     for (uint32_t i = 0; i < tile->n_accs; i++)
-        loaded[i] = gemm_load(gemm, partial_at(gemm, partials, i));
+        loaded[i] = gemm_load(gemm, partial_at(gemm, tile, partials, i));
     LLVMBasicBlockRef then = k_here(k);
     if_end(k, &later);
-    for (uint32_t i = 0; i < tile->n_accs; i++) {
+    for (uint32_t i = 0; i < tile->n_accs; i++)
         tile->values[i] = k_merge(k, zero, first, loaded[i], then);
-    }
 }
 
 /* Whether each block of k, also the last one, is a multiple of `unroll` steps. */
@@ -240,60 +248,80 @@ static bool has_whole_rounds(const Gemm *gemm, uint32_t unroll) {
            cpu_is_multiple(gemm->lower, gemm->k_extent, unroll);
 }
 
-Val gemm_tile_begin(const Gemm *gemm, Val column) {
-    Lower *lower = gemm->lower;
-    const Codegen *k = lower->k;
-    Val depth = gemm->has_panels ? lower_dim(lower, gemm->k_extent)
-                                 : lower_index_const(lower, gemm->panel_depth);
+/* Where the register tile `column` columns into the unit has its columns, see gemm_tile_begin. */
+static Val tile_begin(const Gemm *gemm, Val column, Val depth) {
+    const Codegen *k = gemm->lower->k;
     if (gemm->panel_columns == gemm->tile_columns) return k_mul(k, column, depth);
     Val in_panel = k_uremi(k, column, gemm->panel_columns);
     return k_add(k, k_mul(k, k_sub(k, column, in_panel), depth), in_panel);
+}
+
+static Val panel_depth(const Gemm *gemm) {
+    Lower *lower = gemm->lower;
+    return gemm->has_panels ? lower_dim(lower, gemm->k_extent)
+                            : lower_index_const(lower, gemm->panel_depth);
+}
+
+Val gemm_tile_begin(const Gemm *gemm, Val column) {
+    return tile_begin(gemm, column, panel_depth(gemm));
 }
 
 /* The rows of the panel where they are; those past the edge are the last one. */
 static Val *place_rows(const Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    if (has_rows(gemm)) return NULL;
     Val *places = arena_array(k->arena, Val, gemm->n_tile_rows);
-    Val first = k_sub(k, gemm->panel_begin, gemm->row_begin);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++) {
-        if (gemm->row.strips) {
-            places[r] = offset(gemm, gemm_element(gemm, gemm->rows, first), r);
-            continue;
-        }
         Val row = gemm_clamp(lower, k_addi(k, gemm->panel_begin, r), gemm->row.extent);
         places[r] = gemm_place(gemm, &gemm->row, row);
     }
     return places;
 }
 
-/* Sets the pointers at the beginning of the block of k, `column` columns into the unit. */
-static void place_tile(const Gemm *gemm, Tile *tile, Val column) {
-    const Codegen *k = gemm->lower->k;
-    tile->values[tile->n_accs] = has_rows(gemm) ? gemm->rows : gemm_block_offsets(gemm, &gemm->row);
-    if (has_columns(gemm)) {
-        tile->begin = panel_element(gemm, gemm->columns, gemm_tile_begin(gemm, column));
-        return;
-    }
-    tile->begin = gemm_block_offsets(gemm, &gemm->column);
-    if (gemm->column.strips) {
-        tile->columns = gemm_element(gemm, gemm->columns, column);
-        return;
-    }
-    LLVMTypeRef one = k_memory_type(k, gemm->column.dtype, 1);
-    tile->columns = k_gep(k, one, gemm_place(gemm, &gemm->column, gemm->column_begin), column);
+/* The rows of a panel of strips lie side by side. */
+static Val *rows_beside(const Gemm *gemm, Val first) {
+    Val *places = arena_array(gemm->lower->k->arena, Val, gemm->n_tile_rows);
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++) places[r] = offset(gemm, first, r);
+    return places;
 }
 
-/* Multiplies the panel of rows with the columns of one tile. */
-static void multiply_tile(const Gemm *gemm, Tile *tile, Val column) {
+/* Sets the pointers at the beginning of the block of k. */
+static void place_operands(const Gemm *gemm, Tile *tile) {
+    const Codegen *k = gemm->lower->k;
+    if (gemm->row.strips)
+        tile->strips = gemm_element(gemm, gemm->rows, k_sub(k, gemm->panel_begin, gemm->row_begin));
+    else if (!has_rows(gemm))
+        tile->rows = place_rows(gemm);
+    tile->row_offsets = has_rows(gemm) ? gemm->rows : gemm_block_offsets(gemm, &gemm->row);
+    if (!has_columns(gemm)) tile->column_offsets = gemm_block_offsets(gemm, &gemm->column);
+    tile->columns = gemm->columns;
+    if (gemm->column.pack.way == PACK_NONE)
+        tile->columns = gemm_place(gemm, &gemm->column, gemm->column_begin);
+    Val row = k_mul(k, gemm->partials_row, tile->pitch);
+    tile->partials = gemm_element(gemm, gemm->partials, row);
+}
+
+/* Sets the pointers `column` columns into the unit. */
+static void place_tile(const Gemm *gemm, Tile *tile, Val columns, Val column) {
+    const Codegen *k = gemm->lower->k;
+    tile->values[tile->n_accs] = tile->row_offsets;
+    tile->begin = tile->column_offsets;
+    if (has_columns(gemm))
+        tile->begin = panel_element(gemm, columns, tile_begin(gemm, column, tile->depth));
+    else if (gemm->column.strips)
+        tile->columns = gemm_element(gemm, columns, column);
+    else
+        tile->columns = k_gep(k, k_memory_type(k, gemm->column.dtype, 1), columns, column);
+}
+
+/* Multiplies the panel of rows with the columns of one tile; `columns`: those of the unit. */
+static void multiply_tile(const Gemm *gemm, Tile *tile, Val columns, Val column) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     uint32_t unroll = lower->variant->sched.unroll;
     Val zero = lower_index_const(lower, 0), n_steps = tile->n_steps, n_even = tile->n_even;
-    Val at = k_muli(k, gemm->partials_row, gemm->units.block_columns);
-    Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, column));
-    place_tile(gemm, tile, column);
+    Val partials = gemm_element(gemm, tile->partials, column);
+    place_tile(gemm, tile, columns, column);
     tile_open(gemm, tile, partials);
     if (has_columns(gemm)) open_ahead(gemm, tile, unroll, tile->begin);
     uint32_t width = step_columns(gemm);
@@ -302,39 +330,61 @@ static void multiply_tile(const Gemm *gemm, Tile *tile, Val column) {
     if (gemm->has_pairs && gemm->has_panels) /* the last step of an odd number */
         tile_loop(gemm, tile, k_muli(k, n_steps, 2), gemm->n_k, 1, false, gemm->panel_columns);
     for (uint32_t i = 0; i < tile->n_accs; i++)
-        gemm_store(gemm, partial_at(gemm, partials, i), tile->values[i]);
+        gemm_store(gemm, partial_at(gemm, tile, partials, i), tile->values[i]);
 }
 
 /* The last tile of columns that are not packed has masks. */
-static void multiply_rest(const Gemm *gemm, Tile *tile, Val n_full, Val rest) {
+static void multiply_rest(const Gemm *gemm, Tile *tile, Val columns, Val n_full, Val rest) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     If left = if_begin(k, k_nei(k, rest, 0));
     tile->masks = arena_array(k->arena, Val, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         tile->masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);
-    multiply_tile(gemm, tile, n_full);
+    multiply_tile(gemm, tile, columns, n_full);
     if_end(k, &left);
 }
 
-void gemm_tiles(Gemm *gemm) {
+static void multiply_columns(const Gemm *gemm, Tile *tile) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors, .rows = place_rows(gemm)};
-    tile.values = arena_array(k->arena, Val, tile.n_accs + 2);
-    tile.n_steps = count_steps(gemm);
     uint32_t unroll = lower->variant->sched.unroll;
-    tile.n_even = has_whole_rounds(gemm, unroll)
-                      ? tile.n_steps
-                      : k_sub(k, tile.n_steps, k_uremi(k, tile.n_steps, unroll));
-    Val n = gemm->n_columns, rest = NULL;
+    Val n = gemm->n_columns, rest = NULL, columns = tile->columns;
+    if (gemm->row.strips) tile->rows = rows_beside(gemm, tile->strips);
+    tile->values = arena_array(k->arena, Val, tile->n_accs + 2);
+    tile->n_steps = count_steps(gemm);
+    tile->n_even = has_whole_rounds(gemm, unroll)
+                       ? tile->n_steps
+                       : k_sub(k, tile->n_steps, k_uremi(k, tile->n_steps, unroll));
     bool is_whole = cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns);
     if (gemm->column.pack.way == PACK_NONE && !is_whole) {
         rest = k_uremi(k, n, gemm->tile_columns);
         n = k_sub(k, n, rest);
     }
     Loop loop = loop_begin(k, lower_index_const(lower, 0), n, gemm->tile_columns);
-    multiply_tile(gemm, &tile, loop.index);
+    multiply_tile(gemm, tile, columns, loop.index);
     loop_end(k, &loop);
-    if (rest) multiply_rest(gemm, &tile, n, rest);
+    if (rest) multiply_rest(gemm, tile, columns, n, rest);
+}
+
+/* The tile is a part: many kernels have the same. */
+void gemm_tiles(Gemm *gemm) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors,
+                 .pitch = lower_index_const(lower, gemm->units.block_columns)};
+    place_operands(gemm, &tile);
+    if (has_columns(gemm)) tile.depth = panel_depth(gemm);
+    if (!gemm_has_one_k_block(gemm)) tile.is_later = k_nei(k, gemm->k_begin, 0);
+    Val *const given[] = {&gemm->n_k,    &gemm->n_columns,  &gemm->partials_row,
+                          &gemm->is_few, &tile.columns,     &tile.partials,
+                          &tile.pitch,   &tile.strips,      &tile.is_later,
+                          &tile.depth,   &tile.row_offsets, &tile.column_offsets};
+    uint32_t n = sizeof given / sizeof *given;
+    Val **slots = arena_array(k->arena, Val *, n + gemm->n_tile_rows);
+    memcpy(slots, given, sizeof given);
+    for (uint32_t r = 0; tile.rows && r < gemm->n_tile_rows; r++) slots[n++] = &tile.rows[r];
+    Part part = part_begin(lower, slots, n);
+    multiply_columns(gemm, &tile);
+    part_end(&part);
 }

@@ -29,6 +29,7 @@ typedef struct Codegen {
     LLVMBuilderRef builder;
     const char *symbol;            /* name of the kernel under construction */
     struct MathProgram **programs; /* functions of codegen/math that were read: the last one */
+    struct PartTab *parts;         /* of the artifact, see codegen/part/part.h */
     struct SharedPool *pool; /* GPU: the pool of shared memory that arrays are placed in; NULL: each
                               * array is a global of its own */
     /* GPU: divide the lanes of a vector without branches, so that their latencies overlap. It pays
