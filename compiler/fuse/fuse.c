@@ -331,13 +331,14 @@ static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *wh
     return why->reason != REASON_NONE;
 }
 
-/* Gives a sort memory for two orders of each row, unless all rows are short (SORT_LOCAL). To the
- * plan it is one more store of the kernel. Code may read one item behind the orders. */
+/* Gives a sort memory for two orders of each row, unless all rows are short (SORT_LOCAL) or few
+ * places of an order are kept. To the plan it is one more store of the kernel. Code may read one
+ * item behind the orders. */
 static void add_scratch(Fuser *f, Kernel *kernel) {
     DimTab *dims = f->graph->dims;
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId row = kernel_n_reduced(kernel);
-    if (dim_hi(dims, row) <= SORT_LOCAL) return;
+    if (dim_hi(dims, row) <= SORT_LOCAL || sort_selects(kernel, f->has_cores)) return;
     uint32_t n_bytes = sort_item_bytes(kernel, f->has_cores);
     Dtype dtype = f->has_cores ? DT_I64 : DT_I32;
     DimId orders = dim_mul_const(dims, dim_mul(dims, kernel_n_rows(kernel), row), 2);

@@ -348,6 +348,14 @@ static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
     return found;
 }
 
+/* The slice of an order through which all its readers go; NODE_NONE: there is none. A sort that
+ * stores it need not find the other places. */
+static NodeId only_part(const Grouper *p, NodeId id) {
+    if (graph_class(p->graph, id) != CLASS_SORT || p->users[id].n != 1) return NODE_NONE;
+    NodeId user = p->users[id].data[0];
+    return graph_node(p->graph, user)->op == OP_SLICE ? user : NODE_NONE;
+}
+
 /* For reductions whose results other kernels read: the reduction's kernel computes and stores the
  * first value that all readers compute from the result. */
 static bool find_sinks(Grouper *p) {
@@ -357,7 +365,8 @@ static bool find_sinks(Grouper *p) {
         if (!group_folds(p, id) || node_has(p->flags, id, GROUPING_OUTPUT) ||
             !node_has(p->flags, id, GROUPING_LOADED))
             continue;
-        NodeId output, last = last_sink(p, id, &output);
+        NodeId output, last = only_part(p, id);
+        if (last == NODE_NONE) last = last_sink(p, id, &output);
         if (last == NODE_NONE || node_has(p->flags, last, GROUPING_WANTED) ||
             !node_add(p->flags, last, GROUPING_SINKS))
             continue;

@@ -10,6 +10,16 @@ enum { SORT_LOCAL = 4096 };
 /* Elements of the runs with which a sort begins. They are put in order in registers. */
 enum { SORT_RUN_LOG2 = 3, SORT_RUN = 1 << SORT_RUN_LOG2 };
 
+/* The first places of an order that the kernel's stores read, where all of them have a bound of the
+ * sorted axis; INT64_MAX: all places. */
+int64_t sort_kept(const Kernel *kernel);
+/* Most first places that are found without a sort: on a CPU (`has_cores`), where one walk along the
+ * row finds all, and on a GPU, where each takes a walk and keys have at most 32 bits. */
+enum { SORT_SELECT_CPU = 64, SORT_SELECT_GPU = 16 };
+bool sort_selects(const Kernel *kernel, bool has_cores);
+/* sort_kept as a power of two, at least SORT_RUN, up to which runs grow when they are merged. */
+uint32_t sort_kept_log2(const Kernel *kernel);
+
 /* The bytes of an element of a sort's order: a number of 32 bits, or on a CPU (`has_cores`) an
  * integer that holds the key and the number. */
 static inline uint32_t sort_item_bytes(const Kernel *kernel, bool has_cores) {

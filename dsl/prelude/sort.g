@@ -8,48 +8,35 @@ def sort(x, axis=-1, descending=false) {
 }
 
 # The `k` largest elements of the axis, or the smallest, in order, and their indices (i32). Of equal
-# elements the first come first; NaN is the largest. Few of the last axis are picked one by one.
+# elements the first come first; NaN is the largest. Few floats of a long row are picked in tiles.
 def topk(x, k, axis=-1, largest=true) {
   a = axis_of(axis, rank(x))
-  are_few = largest && is_float(x) && 1 <= k && k <= 8 && a == rank(x) - 1
-  is_short = most(dim(x, a)) <= 4096
-  picked = (pick_largest(x, k, a) if are_few && is_short else pick_in_tiles(x, k) if are_few && k <= 6
-            else none)
-  order = argsort(x, axis=a, descending=largest) if picked == none else picked
-  at = slice(order, begin=[0] * rank(x), shape=x.shape[:a] + [k] + x.shape[a + 1:])
+  are_few = largest && is_float(x) && 1 <= k && k <= 64 && a == rank(x) - 1
+  at = topk_in_tiles(x, k) if are_few && most(dim(x, a)) > 4096 else topk_at(x, k, a, largest)
   return take_of_axis(x, at, a), at
 }
 
-# The indices of the `k` largest floats of the axis: of the largest, of the largest of the others, and so on. What was
-# picked counts as -inf; where nothing else is left, the first index that was not picked is next.
-def pick_largest(x, k, axis) {
-  at = iota(x.shape, axis=axis)
-  picked, _ = loop i in 0:k with picked = [], left = x {
-    best = argmax(left, axis=axis, keep=true)
-    free = loop c in i:-1:-1 with free = best { return where(is_among(picked, c), free, c) }
-    next = where(is_among(picked, best), free, best)
-    return picked + [next], where(at == next, -inf, left)
-  }
-  return concat(picked, axis=axis)
+# The indices of the `k` largest or smallest elements of an axis: the begin of their order.
+def topk_at(x, k, axis, largest) = argmax(x, axis=axis, keep=true) if k == 1 && largest else topk_of_order(x, k, axis, largest)
+
+# The same for any number.
+def topk_of_order(x, k, axis, largest) {
+  order = argsort(x, axis=axis, descending=largest)
+  return slice(order, begin=[0] * rank(x), shape=x.shape[:axis] + [k] + x.shape[axis + 1:])
 }
 
 # The indices of the `k` largest floats of the last axis: those of each tile of 4096, and then those of all that were
-# picked. Tiles have -inf behind the last element.
-def pick_in_tiles(x, k) {
+# found. Tiles have -inf behind the last element.
+def topk_in_tiles(x, k) {
   a = rank(x) - 1
   front = x.shape[:a]
   m = (dim(x, a) + 4095) / 4096
   padded = pad(x, low=[0] * rank(x), high=[0] * a + [m * 4096 - dim(x, a)], value=-inf)
   tiles = reshape(padded, front + [m, 4096])
-  own = pick_largest(tiles, k, a + 1)
+  own = topk_at(tiles, k, a + 1, true)
   best = reshape(take_along_dim(tiles, own, axis=a + 1), front + [m * k])
   places = reshape(own + 4096 * iota(own.shape, axis=a), front + [m * k])
-  return take_along_dim(places, pick_largest(best, k, a), axis=a)
-}
-
-# Whether an index, a tensor or a number, is one of `picked`.
-def is_among(picked, index) = loop k in 0:len(picked) with found = cast(false, bool) {
-  return found || picked[k] == index
+  return take_along_dim(places, topk_at(best, k, a, true), axis=a)
 }
 
 # The median of the axis, or with `axis=none` of all elements; of an even number of elements the lower one, and NaN if any

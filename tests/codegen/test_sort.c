@@ -165,6 +165,52 @@ Test(sort, gpu, .timeout = 120) {
         for (int axis = 0; axis < 2; axis++) check_gpu(axis, axis == 0, some[e]);
 }
 
+/* First places alone: those that a walk keeps, those of rounds, and those of merges that leave out
+ * the others. */
+static void check_first(TargetId target, int64_t kept, bool descends) {
+    enum { ROWS = 3 };
+    static const int64_t lengths[] = {200, 203, 1000, 4096, 5000};
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        char source[256];
+        size_t n_bytes;
+        int64_t n = lengths[l];
+        RigOptions options = RIG_OPTIONS_INIT;
+        Rig rig;
+        snprintf(source, sizeof source,
+                 "dim N in 200..9000\ngraph g(x: f32[%d, N]) -> (y: i32[%d, %lld]) {\n"
+                 "  y = argsort(x, axis=1%s)[:, :%lld]\n}\n",
+                 ROWS, ROWS, (long long)kept, descends ? ", descending=true" : "", (long long)kept);
+        Compiled p = compiled_new(source, target);
+        cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options), "%s", rig.error);
+        cr_assert(rig_place(&rig, p.module->dims, &n), "%s", rig.error);
+        float *x = (float *)(void *)rig_contents(&rig, "x", &n_bytes);
+        fill(x, ROWS * n);
+        cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
+        const int32_t *got = (const int32_t *)(const void *)rig_result(&rig, "y", &n_bytes);
+        int32_t *order = calloc((size_t)n, sizeof *order);
+        key_stride = 1, key_descends = descends;
+        for (int64_t row = 0; row < ROWS; row++) {
+            for (int64_t i = 0; i < n; i++) order[i] = (int32_t)i;
+            keys = x + row * n;
+            qsort(order, (size_t)n, sizeof *order, compare);
+            for (int64_t i = 0; i < kept; i++)
+                cr_assert_eq(got[row * kept + i], order[i], "%s: row %lld of %lld, at %lld", source,
+                             (long long)row, (long long)n, (long long)i);
+        }
+        free(order);
+        rig_close(&rig);
+        compile_free(&p);
+    }
+}
+
+Test(sort, first_places, .timeout = 120) {
+    static const int64_t kept[] = {1, 2, 8, 9, 16, 17, 64, 65, 150};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        check_first(TARGET_CPU, kept[i], false);
+        check_first(TARGET_CPU, kept[i], true);
+    }
+}
+
 /* The values of PyTorch's functions of these names. */
 static const char prelude[] =
     "graph g(x: f32[2, 5], v: f32[2, 4]) -> (s: f32[2, 5], t: f32[2, 2], i: i32[2, 2], "

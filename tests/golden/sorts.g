@@ -93,84 +93,25 @@ graph picks(x: f32[B, 64]) -> (y: f32[B, 4], i: i32[B, 4]) {
 #| }
 #|
 #| graph picks(x: f32[B, 64]) -> (y: f32[B, 4], i: i32[B, 4]) {
-#|   v1 = iota([B, 64], axis=1)
-#|   v2 = argmax(x, axis=1, keep=true)
-#|   v3 = const(false, bool)
+#|   v1 = argsort_descending(x, axis=1)
+#|   i = slice(v1, begin=[0, 0], shape=[B, 4])
+#|   v3 = reshape(i, [B, 4, 1])
 #|   v4 = const(0, i32)
-#|   v5 = where(v3, v2, v4)
-#|   v6 = where(v3, v5, v2)
-#|   v7 = equal(v1, v6)
-#|   v8 = const(-inf, f32)
-#|   v9 = where(v7, v8, x)
-#|   v10 = argmax(v9, axis=1, keep=true)
-#|   v17, v11s, v13s = loop c in 1:-1:-1 with free = v10 {
-#|     v11 = const(c, i32)
-#|     v12 = equal(v6, v11)
-#|     v13 = logical_or(v3, v12)
-#|     v14 = where(v13, free, v11)
-#|     return v14, v11, v13
-#|   }
-#|   v18 = equal(v6, v10)
-#|   v19 = logical_or(v3, v18)
-#|   v20 = where(v19, v17, v10)
-#|   v21 = equal(v1, v20)
-#|   v22 = where(v21, v8, v9)
-#|   v23 = argmax(v22, axis=1, keep=true)
-#|   v35, v24s, v28s = loop c_1 in 2:-1:-1 with free_1 = v23 {
-#|     items = [v6, v20]
-#|     v28, v24s_1 = loop k in 0:2 with found = v3 {
-#|       v24 = const(c_1, i32)
-#|       v25 = equal(items[k], v24)
-#|       v26 = logical_or(found, v25)
-#|       return v26, v24
-#|     }
-#|     v29 = where(v28, free_1, v24s_1[0])
-#|     return v29, v24s_1[0], v28
-#|   }
-#|   items_1 = [v6, v20]
-#|   v39 = loop k_1 in 0:2 with found_1 = v3 {
-#|     v36 = equal(items_1[k_1], v23)
-#|     v37 = logical_or(found_1, v36)
-#|     return v37
-#|   }
-#|   v40 = where(v39, v35, v23)
-#|   v41 = equal(v1, v40)
-#|   v42 = where(v41, v8, v22)
-#|   v43 = argmax(v42, axis=1, keep=true)
-#|   v60 = loop c_2 in 3:-1:-1 with free_2 = v43 {
-#|     items_2 = [v6, v20, v40]
-#|     v50, v44s = loop k_2 in 0:3 with found_2 = v3 {
-#|       v44 = const(c_2, i32)
-#|       v45 = equal(items_2[k_2], v44)
-#|       v46 = logical_or(found_2, v45)
-#|       return v46, v44
-#|     }
-#|     v51 = where(v50, free_2, v44s[0])
-#|     return v51
-#|   }
-#|   items_3 = [v6, v20, v40]
-#|   v66 = loop k_3 in 0:3 with found_3 = v3 {
-#|     v61 = equal(items_3[k_3], v43)
-#|     v62 = logical_or(found_3, v61)
-#|     return v62
-#|   }
-#|   v67 = where(v66, v60, v43)
-#|   i = concat([v6, v20, v40, v67], axis=1)
-#|   v69 = reshape(i, [B, 4, 1])
-#|   v70 = maximum(v69, v4)
-#|   v71 = iota([65], axis=0)
-#|   v72 = slice(v71, begin=[64], shape=[1])
-#|   v73 = sub(v72, v11s[0])
-#|   v74 = minimum(v70, v73)
-#|   v75 = iota([B, 4, 1], axis=0)
-#|   v76 = mul(v75, v72)
-#|   v77 = add(v76, v74)
-#|   v78 = iota([2], axis=0)
-#|   v79 = slice(v78, begin=[1], shape=[1])
-#|   v80 = mul(v77, v79)
-#|   v81 = iota([B, 4, 1], axis=2)
-#|   v82 = add(v80, v81)
-#|   v83 = reshape(x, [64*B])
-#|   v84 = gather(v83, v82, axis=0)
-#|   y = reshape(v84, [B, 4])
+#|   v5 = maximum(v3, v4)
+#|   v6 = iota([65], axis=0)
+#|   v7 = slice(v6, begin=[64], shape=[1])
+#|   v8 = const(1, i32)
+#|   v9 = sub(v7, v8)
+#|   v10 = minimum(v5, v9)
+#|   v11 = iota([B, 4, 1], axis=0)
+#|   v12 = mul(v11, v7)
+#|   v13 = add(v12, v10)
+#|   v14 = iota([2], axis=0)
+#|   v15 = slice(v14, begin=[1], shape=[1])
+#|   v16 = mul(v13, v15)
+#|   v17 = iota([B, 4, 1], axis=2)
+#|   v18 = add(v16, v17)
+#|   v19 = reshape(x, [64*B])
+#|   v20 = gather(v19, v18, axis=0)
+#|   y = reshape(v20, [B, 4])
 #| }

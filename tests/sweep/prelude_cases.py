@@ -18,7 +18,7 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
          "interpolate_den", "interpolate_fraction",
          "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "attention_scores", "attention_heads",
-         "attention_groups", "pick_largest", "is_among", "reduced", "count", "scan_join", "scan_may_join",
+         "attention_groups", "topk_at", "topk_of_order", "reduced", "count", "scan_join", "scan_may_join",
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
          "conv_transpose_phases", "conv_transpose_plan", "conv_transpose_delay", "conv_transpose_delays", "common_divisor",
          "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",
@@ -36,7 +36,7 @@ PARTS |= {"is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "
           "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "expand_beside", "scatter_shape",
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
           "along_channels", "clamp_form", "leaky_relu_form", "softplus_form"}
-PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each", "count_sorted", "pick_in_tiles"}
+PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each", "count_sorted", "topk_in_tiles"}
 PARTS |= {"of_channels_last", "for_filters", "for_weights", "channels_first", "channels_last", "max_pool_last", "of_channels",
           "norm_of", "interpolate_nearest_places", "whole_start", "indexed_slices", "repeat_slices", "repeat_slice",
           "repeat_evenly"}

@@ -6,7 +6,11 @@
  *
  * On a GPU an element of an order is its number in the row, and its key is read through it. On a
  * CPU (`is_packed`) it is an integer of twice the key's bits: the key in the upper half, as an
- * unsigned number that has the order of the sort, and the number in the lower half. */
+ * unsigned number that has the order of the sort, and the number in the lower half.
+ *
+ * If the stores read the first places of an order alone, a merge of two runs that have as many
+ * leaves out what comes behind them. The runs of the next level then lie half as far. A CPU that
+ * keeps few places inserts items into a list, which few items enter. */
 #include "codegen/scalar/sort.h"
 
 #include <math.h>
@@ -78,26 +82,33 @@ static void barrier(const SortRow *sort) {
 /* Items: an element on its way from order to order. A packed one is a value alone, another one has
  * its key as value and its number as index. */
 
-static bool descends(const SortRow *sort) {
-    return reduce_of(lower_of(sort))->combine == PRIM_MAX;
+static bool descends(const Lower *lower) {
+    return reduce_of(lower)->combine == PRIM_MAX;
 }
 
-/* An unsigned number that has the order of the keys, and is equal for equal ones. */
-static Val rank_of(const SortRow *sort, Val key) {
-    const Codegen *k = lower_of(sort)->k;
-    uint32_t n_bits = 8 * dtype_bytes(reduce_of(lower_of(sort))->acc);
-    LLVMTypeRef type = LLVMIntTypeInContext(k->context, n_bits);
+/* An integer of the keys' width for each of `lanes` lanes. */
+static Val rank_const(const Lower *lower, int64_t value, uint32_t lanes) {
+    const Codegen *k = lower->k;
+    uint32_t n_bits = 8 * dtype_bytes(reduce_of(lower)->acc);
+    Val one = k_int(LLVMIntTypeInContext(k->context, n_bits), value);
+    return lanes > 1 ? k_splat(k, one, lanes) : one;
+}
+
+Val sort_rank(const Lower *lower, Val key, uint32_t lanes) {
+    const Codegen *k = lower->k;
+    uint32_t n_bits = 8 * dtype_bytes(reduce_of(lower)->acc);
     int64_t most = n_bits == 64 ? INT64_MAX : INT32_MAX;
-    Val rank = key;
-    if (dtype_is_float(reduce_of(lower_of(sort))->acc)) {
+    Val rank = key, zero = rank_const(lower, 0, lanes);
+    if (dtype_is_float(reduce_of(lower)->acc)) {
         Val is_nan = k_fcmp(k, LLVMRealUNO, key, key);
         Val is_zero = k_fcmp(k, LLVMRealOEQ, key, LLVMConstNull(LLVMTypeOf(key)));
-        Val bits = k_select(k, is_zero, k_int(type, 0), k_bitcast(k, key, type));
-        Val sign = k_ashr(k, bits, k_int(type, n_bits - 1));
-        rank = k_xor(k, bits, k_lshri(k, sign, 1)); /* as a signed number */
-        rank = k_select(k, is_nan, k_int(type, most), rank);
+        Val bits = k_select(k, is_zero, zero, k_bitcast(k, key, LLVMTypeOf(zero)));
+        Val sign = k_ashr(k, bits, rank_const(lower, n_bits - 1, lanes));
+        Val below = k_lshr(k, sign, rank_const(lower, 1, lanes));
+        rank = k_xor(k, bits, below); /* as a signed number */
+        rank = k_select(k, is_nan, rank_const(lower, most, lanes), rank);
     }
-    return k_xori(k, rank, descends(sort) ? most : -most - 1);
+    return k_xor(k, rank, rank_const(lower, descends(lower) ? most : -most - 1, lanes));
 }
 
 /* The item of element `index` (i32) of the row. */
@@ -110,7 +121,7 @@ static Acc item_of(const SortRow *sort, Val index) {
     item.index = index;
     if (!is_packed(lower)) return item;
     LLVMTypeRef type = item_type(lower);
-    Val rank = k_zext(k, rank_of(sort, item.value), type);
+    Val rank = k_zext(k, sort_rank(lower, item.value, 1), type);
     rank = k_shli(k, rank, 8 * dtype_bytes(reduce_of(lower)->acc));
     return (Acc){k_or(k, rank, k_zext(k, index, type)), NULL};
 }
@@ -122,7 +133,7 @@ static Acc item_last(const SortRow *sort) {
     const Reduce *reduce = reduce_of(lower);
     if (is_packed(lower)) return (Acc){k_int(item_type(lower), -1), NULL};
     Acc last = acc_identity(lower, reduce, 1);
-    if (dtype_is_float(reduce->acc) && !descends(sort))
+    if (dtype_is_float(reduce->acc) && !descends(lower_of(sort)))
         last.value = LLVMConstReal(LLVMTypeOf(last.value), NAN);
     last.index = k_i32(k, INT32_MAX);
     return last;
@@ -145,7 +156,8 @@ static Val key_is_ahead(const SortRow *sort, Acc a, Acc b) {
     if (is_packed(lower)) return k_ult(lower->k, b.value, a.value);
     Reduce ranks = *reduce_of(lower);
     ranks.combine = PRIM_MAX; /* a NaN first, then the greater */
-    return descends(sort) ? acc_is_ahead(lower, &ranks, a, b) : acc_is_ahead(lower, &ranks, b, a);
+    return descends(lower_of(sort)) ? acc_is_ahead(lower, &ranks, a, b)
+                                    : acc_is_ahead(lower, &ranks, b, a);
 }
 
 /* Whether `b` comes before `a`; of equal keys the lower number comes first. */
@@ -186,10 +198,9 @@ static void sort_run(const SortRow *sort, Val first, uint32_t n) {
     }
 }
 
-/* The number of parts of 2^`shift` elements of the row, the last of which may be shorter. */
-static Val count_parts(const SortRow *sort, Val shift) {
-    const Codegen *k = lower_of(sort)->k;
-    return k_addi(k, k_ashr(k, k_subi(k, length(sort), 1), shift), 1);
+/* The number of parts of 2^`shift` items of `n`, the last of which may be shorter. */
+static Val count_parts(const Codegen *k, Val n, Val shift) {
+    return k_addi(k, k_ashr(k, k_subi(k, n, 1), shift), 1);
 }
 
 static void sort_runs(const SortRow *sort) {
@@ -197,7 +208,8 @@ static void sort_runs(const SortRow *sort) {
     int64_t most = variant_row_elems(lower->kernel, lower->variant);
     uint32_t n = most >= SORT_RUN ? SORT_RUN : most > 1 ? (uint32_t)most : 1;
     Val shift = lower_index_const(lower, SORT_RUN_LOG2);
-    Loop runs = loop_begin(lower->k, sort->thread, count_parts(sort, shift), sort->n_threads);
+    Val n_runs = count_parts(lower->k, length(sort), shift);
+    Loop runs = loop_begin(lower->k, sort->thread, n_runs, sort->n_threads);
     sort_run(sort, k_shl(lower->k, runs.index, shift), n);
     loop_end(lower->k, &runs);
     barrier(sort);
@@ -207,8 +219,11 @@ static void sort_runs(const SortRow *sort) {
 
 /* A level: the orders that it reads and writes, and the runs that are in order. */
 typedef struct Level {
-    Val from, to; /* pointers */
-    Val run_log2; /* index_type: the length of the runs, 2^run_log2 */
+    Val from, to;    /* pointers */
+    Val length;      /* index_type: the items of `from` */
+    Val run_log2;    /* index_type: the length of the runs, 2^run_log2 */
+    Val merged_log2; /* index_type: of two runs */
+    Val places_log2; /* index_type: the places of two runs that are kept, 2^places_log2 */
 } Level;
 
 /* Two neighbouring runs: the places where they begin, and where the right one ends. Equal places: a
@@ -236,7 +251,7 @@ static Val greatest(const Codegen *k, Val a, Val b) {
 static Acc item_before(const SortRow *sort, const Level *level, Val at, Val end) {
     Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
-    Val last = k_index_cast(k, k_subi(k, length(sort), 1), LLVMTypeOf(at));
+    Val last = k_index_cast(k, k_subi(k, level->length, 1), LLVMTypeOf(at));
     Acc item = item_load(sort, level->from, is_packed(lower) ? at : least(k, at, last));
     Acc behind = item_last(sort);
     return acc_select(lower, k_slt(k, at, end), item, behind);
@@ -287,8 +302,8 @@ static void read_chunk(const SortRow *sort, const Level *level, const Pair *pair
     chunk->b = acc_select(lower, takes, item, chunk->b);
 }
 
-/* Merges `n` places of the pair, from place `first` of the merged run on. */
-static void merge_span(const SortRow *sort, const Level *level, const Pair *pair, Val first,
+/* Merges `n` places of the pair, from place `first` of the merged run on, which begins at `to`. */
+static void merge_span(const SortRow *sort, const Level *level, const Pair *pair, Val to, Val first,
                        Val n) {
     const Codegen *k = lower_of(sort)->k;
     Chunk chunks[SORT_MAX_CHUNKS];
@@ -301,7 +316,7 @@ static void merge_span(const SortRow *sort, const Level *level, const Pair *pair
             Val last = k_sub(k, n, steps);
             at = k_add(k, first, least(k, k_muli(k, steps, i), last));
         }
-        chunk->to = k_add(k, pair->left, at);
+        chunk->to = k_add(k, to, at);
         if (i || sort->span_log2 != SORT_WHOLE)
             find_chunk(sort, level, pair, at, chunk);
         else
@@ -332,26 +347,44 @@ static Val widen(const SortRow *sort, Val index) {
     return is_packed(lower_of(sort)) ? k_index_cast(k, index, k->i64) : index;
 }
 
-static void merge_level(const SortRow *sort, const Level *level) {
+/* Sets the runs of the pair that becomes merged run number `number`. */
+static Pair find_pair(const SortRow *sort, const Level *level, Val number) {
     Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
-    Val merged_log2 = k_addi(k, level->run_log2, 1), shift = merged_log2;
-    if (sort->span_log2 != SORT_WHOLE)
-        shift = least(k, lower_index_const(lower, sort->span_log2), merged_log2);
-    Loop spans = loop_begin(k, sort->thread, count_parts(sort, shift), sort->n_threads);
-    Val at = k_shl(k, spans.index, shift);
-    Val left = k_shl(k, k_lshr(k, at, merged_log2), merged_log2);
-    Val one = lower_index_const(lower, 1), run = k_shl(k, one, level->run_log2);
-    Val rest = k_sub(k, length(sort), left), n_left = least(k, run, rest);
+    Val left = k_shl(k, number, level->merged_log2);
+    Val run = k_shl(k, lower_index_const(lower, 1), level->run_log2);
+    Val rest = k_sub(k, level->length, left), n_left = least(k, run, rest);
     Val n_right = least(k, run, k_sub(k, rest, n_left));
     Pair pair = {.left = widen(sort, left)};
     pair.right = k_add(k, pair.left, widen(sort, n_left));
     pair.end = k_add(k, pair.right, widen(sort, n_right));
-    Val first = widen(sort, k_sub(k, at, left));
-    Val behind = k_sub(k, k_sub(k, pair.end, pair.left), first);
-    Val n = behind;
-    if (sort->span_log2 != SORT_WHOLE) n = least(k, behind, k_shl(k, one, shift));
-    merge_span(sort, level, &pair, first, n);
+    return pair;
+}
+
+/* The items that a level leaves: those of all merged runs. */
+static Val length_merged(const Lower *lower, const Level *level) {
+    const Codegen *k = lower->k;
+    Val last = k_subi(k, count_parts(k, level->length, level->merged_log2), 1);
+    Val rest = k_sub(k, level->length, k_shl(k, last, level->merged_log2));
+    Val places = k_shl(k, lower_index_const(lower, 1), level->places_log2);
+    return k_add(k, k_shl(k, last, level->places_log2), least(k, places, rest));
+}
+
+static void merge_level(const SortRow *sort, const Level *level, Val merged) {
+    Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
+    Val shift = level->places_log2;
+    if (sort->span_log2 != SORT_WHOLE)
+        shift = least(k, lower_index_const(lower, sort->span_log2), shift);
+    Loop spans = loop_begin(k, sort->thread, count_parts(k, merged, shift), sort->n_threads);
+    Val at = k_shl(k, spans.index, shift), number = k_lshr(k, at, level->places_log2);
+    Pair pair = find_pair(sort, level, number);
+    Val begin = k_shl(k, number, level->places_log2), one = lower_index_const(lower, 1);
+    Val places = least(k, k_shl(k, one, level->places_log2), k_sub(k, merged, begin));
+    Val n = k_sub(k, k_add(k, begin, places), at);
+    if (sort->span_log2 != SORT_WHOLE) n = least(k, n, k_shl(k, one, shift));
+    Val to = widen(sort, begin), first = widen(sort, k_sub(k, at, begin));
+    merge_span(sort, level, &pair, to, first, widen(sort, n));
     loop_end(k, &spans);
     barrier(sort);
 }
@@ -370,39 +403,51 @@ static Val count_levels(const SortRow *sort) {
     return levels;
 }
 
-/* Merges runs until the row is one; returns where its order is. */
-static Val merge_all(const SortRow *sort) {
+/* Merges runs until the row is one, or its first places; returns where its order is, and sets how
+ * many places it has. */
+static Val merge_all(const SortRow *sort, Val *n_places) {
     Lower *lower = lower_of(sort);
     const Codegen *k = lower->k;
+    Val kept_log2 = lower_index_const(lower, sort_kept_log2(lower->kernel));
     Val from = lower_index_const(lower, 0);
+    *n_places = length(sort);
     Loop levels = loop_over(k, count_levels(sort), 1);
     loop_carry(k, &levels, &from, 1);
-    Val to = k_sub(k, sort->second, from);
-    Level level = {.run_log2 = k_addi(k, levels.index, SORT_RUN_LOG2)};
+    loop_carry(k, &levels, n_places, 1);
+    Val to = k_sub(k, sort->second, from), run = k_addi(k, levels.index, SORT_RUN_LOG2);
+    Level level = {.length = *n_places, .run_log2 = least(k, run, kept_log2)};
+    level.merged_log2 = k_addi(k, level.run_log2, 1);
+    level.places_log2 = least(k, level.merged_log2, kept_log2);
     level.from = order_at(sort, from);
     level.to = order_at(sort, to);
-    merge_level(sort, &level);
+    *n_places = length_merged(lower, &level);
+    merge_level(sort, &level, *n_places);
     from = to;
     loop_end(k, &levels);
     return order_at(sort, from);
 }
 
-static void store_results(const SortRow *sort, Val order) {
-    const Lower *lower = lower_of(sort);
-    const Codegen *k = lower->k;
-    const Kernel *kernel = lower->kernel;
-    const Stage *stage = &kernel->stages.data[0];
-    Loop elements = loop_begin(k, sort->thread, length(sort), sort->n_threads);
-    Point point = point_inside(sort->row);
-    point.axis[kernel->first_reduced] = elements.index;
-    Val item = k_load(k, item_type(lower), place_in(sort, order, elements.index));
-    point.results[0] = is_packed(lower) ? k_trunc(k, item, k->i32) : item;
+void sort_store(const Point *row, Val place, Val number) {
+    const Stage *stage = &row->lower->kernel->stages.data[0];
+    Point point = point_inside(row);
+    point.axis[row->lower->kernel->first_reduced] = place;
+    point.results[0] = number;
     for (uint32_t i = 0; i < stage->stores.n; i++)
         if (!stage->stores.data[i].is_scratch) point_store(&point, &stage->stores.data[i]);
+}
+
+static void store_results(const SortRow *sort, Val order, Val n) {
+    const Lower *lower = lower_of(sort);
+    const Codegen *k = lower->k;
+    Loop elements = loop_begin(k, sort->thread, n, sort->n_threads);
+    Val item = k_load(k, item_type(lower), place_in(sort, order, elements.index));
+    sort_store(sort->row, elements.index, is_packed(lower) ? k_trunc(k, item, k->i32) : item);
     loop_end(k, &elements);
 }
 
 void sort_row(const SortRow *sort) {
+    Val n_places;
     sort_runs(sort);
-    store_results(sort, merge_all(sort));
+    Val order = merge_all(sort, &n_places);
+    store_results(sort, order, n_places);
 }

@@ -29,5 +29,11 @@ int64_t sort_local_elems(const Kernel *kernel, const Variant *variant);
 void sort_place_orders(Lower *lower, SortRow *sort, Val row, Val local);
 /* Sorts the row and stores what the kernel's only stage stores. */
 void sort_row(const SortRow *sort);
+/* An unsigned number that has the order of the keys, and is equal for equal ones: of a key, or of
+ * as many as a vector has lanes. */
+Val sort_rank(const Lower *lower, Val key, uint32_t lanes);
+/* Stores what the only stage stores at a place of the order, where element `number` (i32) stands.
+ */
+void sort_store(const Point *row, Val place, Val number);
 
 #endif
