@@ -47,8 +47,22 @@ static const char *called_name(Sema *sema, const Frame *call) {
     return str_format(sema->arena, "`%.*s`", (int)strcspn(text, "( \t\r\n#"), text);
 }
 
+/* Notes the tensors with which the program calls the function: they are the first values of its
+ * frame. */
+static void note_arguments(Sema *sema, const Frame *call) {
+    Text text = {.arena = sema->arena};
+    for (uint32_t i = 0; call->def && i < call->scope.bindings.n && i < call->def->formals.n; i++) {
+        const Binding *binding = &call->scope.bindings.data[i];
+        if (binding->value.kind != VALUE_TENSOR) continue;
+        text_printf(&text, "%s`%s` is %s", text.n_bytes ? ", " : "", binding->name,
+                    sema_node_type_str(sema, binding->value.node));
+    }
+    if (text.n_bytes)
+        diag_note(sema->diags, call->caller->source, call->call_span, "%s", text_str(&text));
+}
+
 /* Reports an error inside the prelude where the program calls it. Words that the prelude itself has
- * for the error say all of it; of others the place in the prelude is a note. */
+ * for the error say all of it; of others the arguments and the place in the prelude are notes. */
 static void report_in_prelude(Sema *sema, const Frame *call, DiagId id, Span span,
                               const char *message, bool has_own_words) {
     const char *name = called_name(sema, call);
@@ -56,6 +70,7 @@ static void report_in_prelude(Sema *sema, const Frame *call, DiagId id, Span spa
     diag_report(sema->diags, id, call->caller->source, call->call_span, "%s%s%s",
                 has_name ? "" : name, has_name ? "" : ": ", message);
     if (!has_own_words) {
+        note_arguments(sema, call);
         diag_note(sema->diags, sema->frame->source, span, "the error is here, in the prelude");
         note_calls(sema, sema->frame, call);
     }
@@ -135,7 +150,9 @@ Value sema_report(Sema *sema, Span span, const Value *args) {
     while (build_take_error(sema->builder, &error)) {
         Span at = error.span.end ? error.span : place_span(error.at, span, args);
         sema_error(sema, error.id, at, "%s", error.message);
-        for (uint32_t i = 0; i < error.n_nodes; i++) note_tensor(sema, error.nodes[i]);
+        bool is_own = !prelude_call(sema); /* else the tensors may be the prelude's */
+        for (uint32_t i = 0; i < error.n_nodes; i++)
+            if (is_own || sema_node(sema, error.nodes[i])->name) note_tensor(sema, error.nodes[i]);
         if (error.block)
             diag_note(sema->diags, sema->frame->source,
                       sema->builder->graph->fixed_kernels.data[error.block - 1].span,

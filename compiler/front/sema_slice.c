@@ -1,6 +1,8 @@
 /* Arguments of subscripts, slice and split. */
 #include "front/sema_state.h"
 
+#include <string.h>
+
 /* A bound of a subscript. A bound that is always negative counts from the end. */
 static bool want_bound(Sema *sema, const Ast *ast, const Value *value, DimId extent, DimId *bound) {
     if (value->kind == VALUE_POISON) return false;
@@ -17,6 +19,19 @@ static bool want_bound(Sema *sema, const Ast *ast, const Value *value, DimId ext
     }
     if (build_bound(sema->builder, value->dim, extent, bound)) return true;
     sema_report(sema, ast->span, NULL);
+    return false;
+}
+
+/* What NumPy and PyTorch have for a new axis. */
+static bool is_new_axis(const Sema *sema, const Ast *ast) {
+    bool is_name = ast->kind == AST_NAME && !sema_find(sema, ast->name);
+    return ast->kind == AST_NONE ||
+           (is_name && (strcmp(ast->name, "None") == 0 || strcmp(ast->name, "newaxis") == 0));
+}
+
+static bool refuse_new_axis(Sema *sema, const Ast *ast) {
+    sema_error(sema, DIAG_BAD_ARGUMENT, ast->span, "a subscript adds no axis");
+    diag_help(sema->diags, "Write unsqueeze(x, 1) for a new axis 1 of extent 1.");
     return false;
 }
 
@@ -47,6 +62,7 @@ static bool is_run_time_index(const Sema *sema, const Value *value) {
 /* `indices`, per axis of the tensor: an index that is known at run time; NODE_NONE: none is. */
 static bool slice_index(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast, NodeId *indices) {
     DimId at;
+    if (is_new_axis(sema, ast)) return refuse_new_axis(sema, ast);
     Value value = sema_eval(sema, ast);
     if (is_run_time_index(sema, &value)) {
         indices[axis] = value.node;

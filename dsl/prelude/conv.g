@@ -20,6 +20,19 @@ def conv_taps(t, weight, bias, out=dtype(t)) {
   return biased(reshape(y, [n[0], n[1], n[2], n[3], dim(weight, 1)]), for_filters(bias, dim(weight, 1)))
 }
 
+# `size`, of windows along the axes of x from `first` on. Windows that are larger than x with its padding are an error.
+def fitting(size, x, first, padding, dilation, name) {
+  is_word = kind(padding) == "string"
+  pads = 0 if is_word else padding
+  is_fixed = padding == "valid" if is_word else true
+  return loop k in 0:(len(size) if is_fixed else 0) with good = size {
+    reach = each(dilation, len(size))[k] * (size[k] - 1) + 1
+    n = dim(x, first + k) + 2 * each(pads, len(size))[k]
+    is_good = most(reach - n) <= 0
+    return good if is_good else error("`{name}` reaches over {reach} elements, and `x` with its padding has {n}: give more `padding`, or smaller windows")
+  }
+}
+
 # `weight` of rank n: [.., C / groups, N]. C are the channels of x, its last axis.
 def of_channels_last(weight, x, groups, n) {
   c = dim(x, -1)
@@ -43,7 +56,7 @@ def biased(x, bias) = x if bias == none else x + bias
 def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   image = batched(x, 3)
   k = of_channels_last(weight, image, groups, 3).shape
-  n = windows(image, size=[k[0]], axis=[1], stride=stride, padding=padding, dilation=dilation)
+  n = windows(image, size=fitting([k[0]], image, 1, padding, dilation, "weight"), axis=[1], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), 1, 1, dim(n, 1), k[0], groups, k[1]])
   y = conv_taps(t, reshape(weight, [k[0] * k[1], k[2]]), bias, out)
   return unbatched(y[:, 0, 0], x, 3)
@@ -53,7 +66,7 @@ def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, 
 def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   image = batched(x, 4)
   k = of_channels_last(weight, image, groups, 4).shape
-  n = windows(image, size=[k[0], k[1]], axis=[1, 2], stride=stride, padding=padding, dilation=dilation)
+  n = windows(image, size=fitting([k[0], k[1]], image, 1, padding, dilation, "weight"), axis=[1, 2], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), 1, dim(n, 1), dim(n, 2), k[0] * k[1], groups, k[2]])
   y = conv_taps(t, reshape(weight, [k[0] * k[1] * k[2], k[3]]), bias, out)
   return unbatched(y[:, 0], x, 4)
@@ -63,7 +76,7 @@ def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1,
 def conv3d_ndhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   image = batched(x, 5)
   k = of_channels_last(weight, image, groups, 5).shape
-  size = [k[0], k[1], k[2]]
+  size = fitting([k[0], k[1], k[2]], image, 1, padding, dilation, "weight")
   n = windows(image, size=size, axis=[1, 2, 3], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), dim(n, 1), dim(n, 2), dim(n, 3), k[0] * k[1] * k[2], groups, k[3]])
   return unbatched(conv_taps(t, reshape(weight, [k[0] * k[1] * k[2] * k[3], k[4]]), bias, out), x, 5)

@@ -7,8 +7,12 @@
 # element: what `sorted_segment_sum` takes.
 def sort_segments(x, segment_ids, axis=0) {
   k = axis_of(axis, rank(x))
-  order = argsort(segment_ids)
-  ids = reshape(gather(segment_ids, order), [1] * k + [-1] + [1] * (rank(x) - k - 1))
+  own = of_rank(whole_numbers(segment_ids, "`segment_ids`"), 1, 1, "segment_ids")
+  n = dim(x, k)
+  m = dim(own, 0)
+  is_good = m == n
+  order = argsort(own if is_good else error("`segment_ids` has {m} numbers, and axis {k} of `x` has {n} slices"))
+  ids = reshape(gather(own, order), [1] * k + [-1] + [1] * (rank(x) - k - 1))
   return gather(x, order, axis=k), expand(ids, x.shape)
 }
 
@@ -76,10 +80,11 @@ def scatter_source(x, index, src) {
 # `x` with the elements of `src`, a tensor or a number, at the places of the axis that `index` names, the last of
 # several. `index` may be smaller than `x` in the other axes, and than `src` in all: their first parts count.
 def scatter(x, axis, index, src) {
-  ids, order = sort(index, axis=axis)
+  places = places_beside(index, x)
+  ids, order = sort(places, axis=axis)
   last = sorted_segment_max(order, ids, dim(x, axis), axis)
-  z = first_part(x, scatter_shape(x, axis, index))
-  return with_first_part(x, where(last >= 0, scattered_at(src, index, last, axis), z))
+  z = first_part(x, scatter_shape(x, axis, places))
+  return with_first_part(x, where(last >= 0, scattered_at(src, places, last, axis), z))
 }
 
 # The elements of `src` at places of the axis, or a number itself.
@@ -89,9 +94,10 @@ def scattered_at(src, index, places, axis) {
 
 # `x` plus all elements of `src` that `index` puts in each place, as in `scatter`.
 def scatter_add(x, axis, index, src) {
-  values, ids = sort_by_index(cast(scatter_source(x, index, src), compute(x)), index, axis)
+  places = places_beside(index, x)
+  values, ids = sort_by_index(cast(scatter_source(x, places, src), compute(x)), places, axis)
   sums = sorted_segment_sum(values, ids, dim(x, axis), axis)
-  z = cast(first_part(x, scatter_shape(x, axis, index)), compute(x))
+  z = cast(first_part(x, scatter_shape(x, axis, places)), compute(x))
   return with_first_part(x, cast(z + sums, dtype(x)))
 }
 
@@ -102,10 +108,11 @@ def floored(quotient, dividend, divisor) = where(quotient * divisor > dividend, 
 # "prod", "mean", "amax" or "amin". With include_self=false without the element of `x`, where there is another. A mean of
 # integers is rounded down.
 def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
-  z = cast(first_part(x, scatter_shape(x, axis, index)), compute(x))
+  places = places_beside(index, x)
+  z = cast(first_part(x, scatter_shape(x, axis, places)), compute(x))
   n = dim(x, axis)
   adds = reduce == "sum" || reduce == "mean"
-  values, ids = sort_by_index(cast(scatter_source(x, index, src), compute(x)), index, axis)
+  values, ids = sort_by_index(cast(scatter_source(x, places, src), compute(x)), places, axis)
   own = (sorted_segment_sum(values, ids, n, axis) if adds
          else sorted_segment_prod(values, ids, n, axis) if reduce == "prod"
          else sorted_segment_max(values, ids, n, axis) if reduce == "amax"
@@ -131,7 +138,7 @@ def indexed_slices(x, axis, index, source) {
 # `x` plus the slices of `source` at the places of the axis that `index`, i32[n] or i64[n], names.
 def index_add(x, axis, index, source) {
   k = axis_of(axis, rank(x))
-  ids = of_rank(index, 1, 1, "index")
+  ids = of_rank(whole_numbers(index, "`index`"), 1, 1, "index")
   slices = indexed_slices(x, k, ids, source)
   sums = segment_sum(cast(slices, compute(x)), ids, dim(x, k), k)
   return cast(cast(x, compute(x)) + sums, dtype(x))
@@ -140,7 +147,7 @@ def index_add(x, axis, index, source) {
 # `x` with the slices of `source` at the places of the axis that `index` names, the last of several.
 def index_copy(x, axis, index, source) {
   k = axis_of(axis, rank(x))
-  ids = of_rank(index, 1, 1, "index")
+  ids = of_rank(whole_numbers(index, "`index`"), 1, 1, "index")
   slices = indexed_slices(x, k, ids, source)
   order = argsort(ids)
   last = sorted_segment_max(order, gather(ids, order), dim(x, k))
@@ -182,15 +189,32 @@ def histogram(x, bins) {
 }
 
 # `start`, an integer or a scalar tensor of integers. Another is an error.
-def whole_start(start) = start if kind(start) == "integer" else whole_numbers(start) if kind(start) == "tensor" else error("`starts` must be integers")
+def whole_start(start) = start if kind(start) == "integer" else scalar_start(start) if kind(start) == "tensor" else error("`starts` must be integers")
+# The same of a tensor.
+def scalar_start(start) {
+  n = rank(start)
+  return whole_numbers(start, "`starts`") if n == 0 else error("`starts` must be scalars, of rank 0, not {n}")
+}
+
+# A list of one item for each axis of x. Another is an error.
+def each_axis(xs, x, name) {
+  n = rank(x)
+  m = len(xs) if is_list(xs) else -1
+  is_good = m == n
+  return xs if is_good else error("`{name}` must be a list of {n}, one for each axis of `x`")
+}
 
 # The part of `x` of the extents `sizes` that begins at the element `starts`, a number for each axis: scalars
 # that are known at run time, or integers. They are clamped, so that the part lies inside.
 def dynamic_slice(x, starts, sizes) {
+  firsts = each_axis(starts, x, "starts")
   return loop k in 0:rank(x) with y = x {
-    room = reshape(iota([dim(x, k) - sizes[k] + 1], dtype=i64)[dim(x, k) - sizes[k]:], [])
-    first = minimum(maximum(cast(whole_start(starts[k]), i64), 0), room)
-    part = y if most(dim(x, k) - sizes[k]) == 0 else gather(y, first + iota([sizes[k]], dtype=i64), axis=k)
+    n = dim(x, k)
+    own = each_axis(sizes, x, "sizes")[k]
+    size = own if most(own - n) <= 0 else error("`sizes` has {own} for axis {k}, and `x` has {n} elements there")
+    room = reshape(iota([n - size + 1], dtype=i64)[n - size:], [])
+    first = minimum(maximum(cast(whole_start(firsts[k]), i64), 0), room)
+    part = y if most(n - size) == 0 else gather(y, first + iota([size], dtype=i64), axis=k)
     return part
   }
 }

@@ -34,7 +34,8 @@ def pool_windows(x, size, stride, dilation, padding, ceil_mode) {
   axis = loop k in 0:len(size) { return rank(x) - len(size) + k }
   high = pool_high(x, axis, size, stride, dilation, padding, ceil_mode)
   p = pool_padding(padding, size, dilation)
-  return windows(x, size, none, stride, dilation, p, none, high, value=lowest(dtype(x)))
+  own = size if ceil_mode else fitting(size, x, rank(x) - len(size), padding, dilation, "kernel_size")
+  return windows(x, own, none, stride, dilation, p, none, high, value=lowest(dtype(x)))
 }
 
 # The places in the image, counted row by row, of the largest elements of windows t: [B, C, windows.., taps..], i32.
@@ -214,8 +215,9 @@ def lp_pool3d_ndhwc(x, norm_type, kernel_size, stride=none, ceil_mode=false) = c
 # The extents that an adaptive pooling gives the last axes of x: with none that of x.
 def adaptive_sizes(x, output_size, n) {
   return loop k in 0:n {
-    size = each(output_size, n)[k]
-    return dim(x, rank(x) - n + k) if size == none else size
+    own = each(output_size, n)[k]
+    size = dim(x, rank(x) - n + k) if own == none else own
+    return size if most(-size) < 0 else error("`output_size` must be at least 1, not {size}")
   }
 }
 

@@ -3,8 +3,10 @@
 # x: [.., C * r * r, H, W] -> [.., C, H * r, W * r] for r = `upscale_factor`.
 def pixel_shuffle(x, upscale_factor) {
   r = upscale_factor
-  k = rank(x) - 3
-  front = x.shape[:k] + [dim(x, k) / (r * r)]
+  k = rank(of_rank(x, 3, 7)) - 3
+  c = dim(x, k)
+  is_good = most(c % (r * r)) == 0
+  front = x.shape[:k] + [c / (r * r) if is_good else error("`x` has {c} channels, no multiple of {r} * {r}")]
   t = reshape(x, front + [r, r, dim(x, -2), dim(x, -1)])
   perm = [0, 1, 2, 3, 4][:k] + [k, k + 3, k + 1, k + 4, k + 2]
   return reshape(transpose(t, perm=perm), front + [dim(x, -2) * r, dim(x, -1) * r])
@@ -12,9 +14,13 @@ def pixel_shuffle(x, upscale_factor) {
 
 # x: [.., C, H * r, W * r] -> [.., C * r * r, H, W] for r = `downscale_factor`.
 def pixel_unshuffle(x, downscale_factor) {
+  k = rank(of_rank(x, 3, 7)) - 3
   r = downscale_factor
-  k = rank(x) - 3
-  t = reshape(x, x.shape[:k + 1] + [dim(x, -2) / r, r, dim(x, -1) / r, r])
+  h = dim(x, -2)
+  w = dim(x, -1)
+  is_good = most(h % r) == 0 && most(w % r) == 0
+  s = r if is_good else error("`x` has images of {h} x {w}, no multiples of {r}")
+  t = reshape(x, x.shape[:k + 1] + [h / s, s, w / s, s])
   perm = [0, 1, 2, 3, 4][:k] + [k, k + 2, k + 4, k + 1, k + 3]
   return reshape(transpose(t, perm=perm), x.shape[:k] + [dim(x, k) * r * r, dim(x, -2) / r, dim(x, -1) / r])
 }
@@ -210,7 +216,8 @@ def grid_bicubic(x, py, px, h, w, padding_mode, align_corners) {
 def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=false) {
   image = of_rank(x, 4, 4)
   z = cast(image, compute(x))
-  is_grid = is_same_shape(of_rank(grid, 4, 4, "grid").shape[:1] + grid.shape[3:], image.shape[:1] + [2])
+  own = of_rank(grid, 4, 4, "grid").shape
+  is_grid = is_same_shape(own[:1] + own[3:], image.shape[:1] + [2])
   g = cast(grid if is_grid else error("`grid` must have the shape [B, P, Q, 2] for `x` of [B, C, H, W]"), compute(x))
   is_good = padding_mode == "border" || padding_mode == "zeros" || padding_mode == "reflection"
   around = padding_mode if is_good else error("`padding_mode` is zeros, border or reflection")

@@ -23,10 +23,18 @@ def is_same_shape(a, b) {
   return loop k in 0:(len(a) if is_like else 0) with is_same = is_like { return a[k] == b[k] if is_same else false }
 }
 
-# `x`, a tensor of integers or bools. Another is an error.
-def whole_numbers(x) {
+# `x`, a tensor of integers or bools that an error calls by this name. Another is an error.
+def whole_numbers(x, name="indices") {
   is_f8 = dtype(x) == f8e4m3 || dtype(x) == f8e5m2
-  return x if !is_float(x) && !is_f8 else error("indices must be integers, not floats")
+  return x if !is_float(x) && !is_f8 else error("{name} must be integers, not floats")
+}
+
+# `index`, integers with an axis for each of x. Another is an error.
+def places_beside(index, x) {
+  n = rank(x)
+  m = rank(index)
+  is_good = n == m
+  return whole_numbers(index, "`index`") if is_good else error("the rank of `index` must be {n}, as of `x`, not {m}")
 }
 
 # Takes the axis, or each axis of a list, away if its extent is 1; without `axis` all whose extent is the number 1.

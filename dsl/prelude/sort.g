@@ -11,8 +11,10 @@ def sort(x, axis=-1, descending=false) {
 # elements the first come first; NaN is the largest. Few floats of a long row are picked in tiles.
 def topk(x, k, axis=-1, largest=true) {
   a = axis_of(axis, rank(x))
+  n = dim(x, a)
+  m = k if most(k - n) <= 0 && k >= 0 else error("`k` is {k}, and axis {a} of `x` has {n} elements")
   are_few = largest && is_float(x) && 1 <= k && k <= 64 && a == rank(x) - 1
-  at = topk_in_tiles(x, k) if are_few && most(dim(x, a)) > 4096 else topk_at(x, k, a, largest)
+  at = topk_in_tiles(x, m) if are_few && most(n) > 4096 else topk_at(x, m, a, largest)
   return take_of_axis(x, at, a), at
 }
 
@@ -70,15 +72,17 @@ def searchsorted(sorted_sequence, values, right=false) = places_of(sorted_sequen
 def places_of(sorted_sequence, values, right) {
   is_vector = rank(sorted_sequence) == 1
   is_good = true if is_vector else is_same_shape(sorted_sequence.shape[:-1], values.shape[:-1])
+  is_alike = dtype(values) == dtype(sorted_sequence)
   n = dim(sorted_sequence, -1) if is_good else error("all axes but the last must have equal extents")
+  own = values if is_alike else error("`values` and `sorted_sequence` must have one dtype")
   n_bits = loop k in 0:31 with n_bits = 0 { return n_bits + 1 if 1 << k <= most(n) else n_bits }
   count = extent(sorted_sequence, -1)
-  n_before = loop k in 0:n_bits with n_before = expand(const(0, i32), values.shape) {
+  n_before = loop k in 0:n_bits with n_before = expand(const(0, i32), own.shape) {
     next = n_before + (1 << n_bits - 1 - k)
     last = minimum(next, count) - 1
     s = gather(sorted_sequence, last) if is_vector else take_along_dim(sorted_sequence, last)
-    v_first = values < s || (s != s && values == values)
-    s_first = s < values || (values != values && s == s)
+    v_first = own < s || (s != s && own == own)
+    s_first = s < own || (own != own && s == s)
     is_before = !v_first if right else s_first
     return where(next <= count && is_before, next, n_before)
   }

@@ -1,7 +1,7 @@
 graph values(x: f32[2, 4, 6], i: i32[3], t: f32[2, 4, 6], key: u32[2], wide: i64[2], rows: i64[2, 6]) -> (y: f32[2]) {
   # error@+1 bad-argument: `dynamic_slice`: `starts` must be integers
   a = dynamic_slice(x[0], [0.9, 2], [1, 1])
-  # error@+1 bad-argument: `dynamic_slice`: indices must be integers, not floats
+  # error@+1 bad-argument: `dynamic_slice`: `starts` must be integers, not floats
   b = dynamic_slice(x[0], [x[0, 0, 0], 2], [1, 1])
   # error@+1 bad-argument: `starts` of `dynamic_update_slice` are integers, not the number 0.0
   c = dynamic_update_slice(x[0], x[1, :1, :1], [0.0, 1])
