@@ -81,10 +81,11 @@ typedef struct CpuGemmSched {
     bool is_transposed; /* vectors lie along m */
 } CpuGemmSched;
 
-/* CPU_TAPS: a work unit has `chunk` elements of the axis `walked`, and all of the lane axis, which
- * is `lanes_out` axes before the last parallel one. */
+/* CPU_TAPS: a work unit has `chunk` elements of the axis `walked` and all of the axis `whole`. That
+ * is the lane axis, which is `lanes_out` axes before the last parallel one; else the unit has one
+ * vector of the lane axis. */
 typedef struct CpuTapsSched {
-    uint32_t lanes_out, walked, chunk;
+    uint32_t lanes_out, walked, whole, chunk;
     bool has_planes; /* the image is packed (template/cpu_planes.h) */
 } CpuTapsSched;
 

@@ -265,6 +265,8 @@ static void print_params(const Kernel *kernel, const Sched *s, Text *out) {
         text_printf(out, ", along i%u, units of %u of i%u", kernel_lane_axis(kernel, s),
                     s->cpu_taps.chunk, s->cpu_taps.walked);
         if (s->cpu_taps.has_planes) text_puts(out, ", planes");
+        if (s->cpu_taps.whole != kernel_lane_axis(kernel, s))
+            text_printf(out, " of vectors along i%u", s->cpu_taps.whole);
         break;
     }
 }

@@ -2,6 +2,7 @@
  * taps of a depthwise convolution. Such a GEMM uses each element of the other operand once, so
  * packing it would cost more than the products. Lanes lie along a parallel axis, even one of the
  * batches, along which elements are contiguous. See scheduler.h. */
+#include "base/arith.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
 #include "template/cpu_taps.h"
@@ -65,22 +66,37 @@ static bool may(const Scheduler *s) {
     return choose_lane_axis(s) != NO_AXIS;
 }
 
-/* Whether planes take less time. Units then have equal parts of the walked axis. */
+/* The rows of outputs of a unit. Of vectors it has one of the lane axis, so few rows are work
+ * enough, if they are several times those that neighbouring units pack too. */
+static int64_t plane_rows(const CpuPlanes *planes, uint32_t lanes, int64_t n, int64_t most) {
+    enum { LEAST_SHARE = 4, UNIT = 4 * SCHED_CPU_TAPS_UNIT };
+    if (planes->width > 1) {
+        int64_t products = planes->n_windows * lanes * planes->along.depth;
+        int64_t work = UNIT / products + 1;
+        int64_t shared = LEAST_SHARE * cpu_planes_rows(planes, 0) / planes->across.n;
+        most = min_i64(most, work > shared ? work : shared);
+    }
+    int64_t n_units = n > most ? (n + most - 1) / most : 1;
+    return n < 1 ? 1 : (n + n_units - 1) / n_units;
+}
+
+/* Whether planes take less time than the walked axis in place. Units then have equal parts of
+ * another one. */
 static bool choose_planes(const Scheduler *s, uint32_t lane_axis, Sched *sched) {
     const Kernel *kernel = s->kernel;
     CpuPlanes planes;
     uint32_t bytes = dtype_bytes(kernel->reduces.data[0].acc);
     if (!cpu_planes_find(s->arena, kernel, lane_axis, sched->lanes, &planes)) return false;
     int64_t n = dim_hi(s->dims, index_axis_extent(s->indices, planes.walked));
-    int64_t most = cpu_planes_outputs(&planes, bytes),
-            n_units = n > most ? (n + most - 1) / most : 1;
-    int64_t chunk = n < 1 ? 1 : (n + n_units - 1) / n_units;
-    double extent = (double)planes.n_windows;
-    double packed =
-        cpu_taps_clocks(s->arena, kernel, lane_axis, sched->lanes, extent, &planes, chunk);
-    double in_place = cpu_taps_clocks(s->arena, kernel, lane_axis, sched->lanes, extent, NULL, 0);
+    int64_t chunk = plane_rows(&planes, sched->lanes, n, cpu_planes_outputs(&planes, bytes));
+    double extent = (double)dim_hi(s->dims, index_axis_extent(s->indices, lane_axis));
+    double packed = cpu_taps_clocks(s->arena, kernel, lane_axis, planes.walked, sched->lanes,
+                                    extent, &planes, chunk);
+    double in_place = cpu_taps_clocks(s->arena, kernel, lane_axis, sched->cpu_taps.walked,
+                                      sched->lanes, extent, NULL, 0);
     if (packed >= in_place) return false;
     sched->cpu_taps.has_planes = true;
+    sched->cpu_taps.whole = planes.axis;
     sched->cpu_taps.walked = planes.walked;
     sched->cpu_taps.chunk = (uint32_t)chunk;
     return true;
@@ -97,15 +113,16 @@ static void list_variants(const Scheduler *s, Candidates *list) {
     double row = extent * (double)dim_hi(s->dims, kernel_n_reduced(kernel));
     double chunk = SCHED_CPU_TAPS_UNIT / row;
     sched->cpu_taps.lanes_out = kernel->n_parallel - 1 - lane_axis;
-    if (!choose_planes(s, lane_axis, sched)) {
-        sched->cpu_taps.walked = choose_walked_axis(s, lane_axis);
+    sched->cpu_taps.whole = lane_axis;
+    sched->cpu_taps.walked = choose_walked_axis(s, lane_axis);
+    if (!choose_planes(s, lane_axis, sched))
         sched->cpu_taps.chunk = chunk < 1 ? 1 : (uint32_t)chunk;
-    }
     uint32_t walked = sched->cpu_taps.walked;
     DimId units = dim_const(s->dims, 1);
     for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
         DimId own = index_axis_extent(s->indices, axis);
-        if (axis == lane_axis) continue;
+        if (axis == sched->cpu_taps.whole) continue;
+        if (axis == lane_axis) own = dim_ceil_div(s->dims, own, sched->lanes);
         if (axis == walked) own = dim_ceil_div(s->dims, own, sched->cpu_taps.chunk);
         units = dim_mul(s->dims, units, own);
     }

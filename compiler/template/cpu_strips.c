@@ -294,9 +294,10 @@ static bool finder_new(const Kernel *kernel, ScalarId value, uint32_t axis, CpuS
 }
 
 bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                      CpuStrips *strips) {
+                      bool is_far, CpuStrips *strips) {
     Finder f;
     if (!finder_new(kernel, value, axis, strips, &f)) return false;
+    f.is_far = is_far;
     const bool *needed = kernel_needed_scalars(arena, kernel, &value, 1);
     find_outside(&f, value);
     Digit nearest = digit_of_taps(&f, needed, false);

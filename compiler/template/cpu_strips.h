@@ -44,9 +44,10 @@ typedef struct CpuStrips {
 bool cpu_strips_find(Arena *arena, const Kernel *kernel, CpuStrips *strips);
 /* Finds those of an lhs that has runs of k, such as channels of a pixel. */
 bool cpu_strips_of_runs(Arena *arena, const Kernel *kernel, CpuStrips *strips);
-/* Finds those of an operand along `axis`, in place of m. */
+/* Finds those of an operand along `axis`, in place of m. `is_far`: its neighbours may be any number
+ * of elements apart. */
 bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                      CpuStrips *strips);
+                      bool is_far, CpuStrips *strips);
 /* Finds those of the taps that are left, along an axis whose neighbours may be far apart. Their
  * ranges are not set. */
 bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,

@@ -122,14 +122,34 @@ double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes) {
     return steps.has_guards ? n * CPU_TAPS_GUARDED_STEPS : n;
 }
 
-double cpu_taps_clocks(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes,
-                       double extent, const CpuPlanes *planes, int64_t n_outputs) {
+/* The clocks of a tap in place. If both operands differ from lane to lane, one stays in registers
+ * along the walked axis, but at the ends of that axis guards choose each address. */
+static double tap_clocks(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t walked,
+                         double n_accesses) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    uint32_t left = scalar_get(kernel->scalars, reduce->lhs)->axes;
+    uint32_t right = scalar_get(kernel->scalars, reduce->rhs)->axes;
+    if (!(left & right & 1u << axis) || walked == NO_AXIS || !((left ^ right) >> walked & 1))
+        return COST_TAP_CLOCKS + COST_TAP_ACCESS_CLOCKS * n_accesses;
+    CpuTapsSteps steps = cpu_taps_steps(arena, kernel, walked, 1);
+    double n = (double)dim_hi(dims, kernel_axis_extent(kernel, walked));
+    double inside = steps.has_middle && n > 0 ? (double)(steps.hi - steps.lo) / n : 1;
+    return inside * COST_TAP_WALKED_CLOCKS + (1 - inside) * COST_TAP_END_CLOCKS;
+}
+
+double cpu_taps_clocks(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t walked,
+                       uint32_t lanes, double extent, const CpuPlanes *planes, int64_t n_outputs) {
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     CpuTapsAccesses accesses = cpu_taps_accesses(arena, kernel, axis, lanes);
     double rest = COST_TAP_ACCESS_CLOCKS * accesses.rest;
-    if (planes) return cpu_planes_clocks(planes, n_outputs, lanes) + ceil(extent / lanes) * rest;
+    if (planes) {
+        double vectors = cpu_planes_vectors(planes, lanes);
+        double own = cpu_planes_clocks(planes, n_outputs, lanes) / vectors;
+        return ceil(extent / lanes) * (own + rest);
+    }
     double depth = (double)dim_hi(dims, kernel_n_reduced(kernel));
-    double taps = depth * (COST_TAP_CLOCKS + COST_TAP_ACCESS_CLOCKS * accesses.tap);
+    double taps = depth * tap_clocks(arena, kernel, axis, walked, accesses.tap);
     CpuTapsSteps steps = cpu_taps_steps(arena, kernel, axis, lanes);
     return cpu_taps_time(steps, extent, lanes) * (COST_TAPS_STEP_CLOCKS + rest + taps);
 }

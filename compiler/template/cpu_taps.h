@@ -39,9 +39,9 @@ CpuTapsSteps cpu_column_steps(Arena *arena, const Kernel *kernel, uint32_t axis,
 enum { CPU_TAPS_GUARDED_STEPS = 3, CPU_TAPS_END_STEPS = 2 };
 /* The time of all vectors of the axis, in those of one without guards. */
 double cpu_taps_time(CpuTapsSteps steps, double extent, double lanes);
-/* The clocks of a row of so many outputs along the axis. `planes`, or NULL: those from which units
- * of `n_outputs` rows compute them. */
-double cpu_taps_clocks(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes,
-                       double extent, const CpuPlanes *planes, int64_t n_outputs);
+/* The clocks of a row of so many outputs along the axis, whose elements along `walked` are computed
+ * side by side. `planes`, or NULL: those from which units of `n_outputs` rows compute them. */
+double cpu_taps_clocks(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t walked,
+                       uint32_t lanes, double extent, const CpuPlanes *planes, int64_t n_outputs);
 
 #endif

@@ -57,7 +57,9 @@ static const Convolution convolutions[] = {
     {17, 9, 3, 1, 1, 1, true},  {37, 11, 2, 1, 0, 1, true}, {8, 20, 3, 2, 1, 2, true},
     {1, 20, 3, 1, 1, 1, true},  {8, 6, 5, 1, 2, 1, true},   {16, 13, 11, 1, 5, 1, true},
     {5, 1, 1, 1, 0, 1, true},   {3, 15, 5, 2, 2, 1, false}, {2, 41, 8, 1, 3, 1, false},
-    {3, 40, 7, 3, 0, 2, false}, {2, 12, 6, 1, 5, 2, false}, {1, 60, 11, 1, 5, 1, false}};
+    {3, 40, 7, 3, 0, 2, false}, {2, 12, 6, 1, 5, 2, false}, {1, 60, 11, 1, 5, 1, false},
+    {37, 13, 7, 1, 3, 1, true}, {16, 21, 9, 2, 4, 1, true}, {5, 30, 6, 3, 5, 2, true},
+    {33, 9, 5, 1, 4, 2, true}};
 enum { N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
 static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
@@ -93,6 +95,7 @@ Test(cpu_taps, lanes_lie_along_what_is_contiguous) {
                  {{12, 30, 3, 5, 0, 1, false}, true, 1, false},
                  {{12, 30, 3, 9, 0, 1, false}, false, 0, false}, /* the pixels are too far apart */
                  {{40, 30, 3, 2, 1, 1, true}, true, 4, false},
+                 {{40, 14, 7, 1, 3, 1, true}, true, 4, true},      /* elements are vectors */
                  {{12, 30, 12, 1, 0, 1, false}, false, 0, false}}; /* 144 taps */
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

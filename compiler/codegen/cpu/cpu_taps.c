@@ -157,18 +157,20 @@ static void ends(const Taps *taps) {
 }
 
 /* Sets the unit's axes. Units are numbered by the axes in their order, the walked one by its
- * chunks. */
+ * chunks, and the lane axis, if a unit has not all of it, by its vectors. */
 static void set_unit(Taps *taps, Val number) {
     Lower *lower = taps->lower;
     const Codegen *k = lower->k;
     CpuTapsSched sched = lower->variant->sched.cpu_taps;
     for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;) {
         DimId extent = kernel_axis_extent(lower->kernel, axis);
-        if (axis == lower->lane_axis) continue;
+        if (axis == sched.whole) continue;
         bool is_walked = axis == sched.walked;
         if (is_walked) extent = dim_ceil_div(lower_dims(lower), extent, sched.chunk);
+        if (axis == lower->lane_axis) extent = dim_ceil_div(lower_dims(lower), extent, taps->lanes);
         Val n = lower_divisor(lower, extent), own = k_urem(k, number, n);
         number = k_udiv(k, number, n);
+        if (axis == lower->lane_axis) own = k_muli(k, own, taps->lanes);
         if (!is_walked) {
             taps->unit.axis[axis] = own;
             continue;

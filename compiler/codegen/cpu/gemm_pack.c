@@ -411,6 +411,7 @@ void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
     Val number = k_muli(k, outer.index, strips->n * strips->run);
     Val memory = k_muli(k, k_add(k, number, inner.index), gemm->strip_pitch);
     StripRow row = {.lower = lower,
+                    .width = 1,
                     .strips = strips,
                     .value = operand->value,
                     .acc = gemm->acc,

@@ -4,14 +4,15 @@
 #include "codegen/scalar/masked.h"
 #include "machine/machine.h"
 
-static Val place_at(const Strip *strip, Val at) {
-    const Codegen *k = strip->row->lower->k;
-    return k_gep(k, k_value_type(k, strip->row->acc, 1), strip->memory, at);
+Val strip_place(const Strip *strip, Val at) {
+    const StripRow *row = strip->row;
+    const Codegen *k = row->lower->k;
+    return k_gep(k, k_value_type(k, row->acc, row->width), strip->memory, at);
 }
 
 static void store_at(const Strip *strip, Val at, Val value) {
     const StripRow *row = strip->row;
-    k_store_aligned(row->lower->k, value, place_at(strip, at), dtype_bytes(row->acc));
+    k_store_aligned(row->lower->k, value, strip_place(strip, at), dtype_bytes(row->acc));
 }
 
 /* Whether both are known, and so few vectors apart that they need no loop. */
@@ -40,7 +41,7 @@ void strip_fill_around(Strip *strip) {
     const StripRow *row = strip->row;
     Lower *lower = row->lower;
     const Codegen *k = lower->k;
-    LLVMTypeRef type = k_value_type(k, row->acc, row->lanes);
+    LLVMTypeRef type = k_value_type(k, row->acc, row->lanes * row->width);
     ScalarId outside = row->outside;
     Val value = outside ? cpu_value(&strip->point, outside, row->acc) : LLVMConstNull(type);
     Val rest = k_uremi(k, strip->to, row->lanes);
@@ -71,7 +72,7 @@ static void pack_vector(const void *user, Val at, Val mask) {
     point.axis[row->axis] = k_add(row->lower->k, row->begin, at);
     Val value = cpu_value(&point, row->value, row->acc);
     if (mask)
-        masked_store(row->lower->k, place_at(strip, at), dtype_bytes(row->acc), mask, value);
+        masked_store(row->lower->k, strip_place(strip, at), dtype_bytes(row->acc), mask, value);
     else
         store_at(strip, at, value);
 }

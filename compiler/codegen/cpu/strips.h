@@ -10,8 +10,9 @@ typedef struct StripRow {
     Lower *lower;
     const CpuStrips *strips;
     ScalarId value;
-    Dtype acc; /* of the packed elements */
-    uint32_t axis, lanes;
+    Dtype acc;            /* of the packed elements */
+    uint32_t axis, lanes; /* lanes: the elements that are stored at a time */
+    uint32_t width;       /* numbers of an element: 1, or the lanes of the point */
     ScalarId outside;    /* of the strips, or of conditions on other axes; SCALAR_NONE: no guards */
     GuardId inside;      /* where the value is not `outside` */
     Point point;         /* all axes are set but `axis` */
@@ -28,6 +29,8 @@ typedef struct StripRow {
 void strips_pack_row(StripRow *row);
 /* The same of turned strips, for all of a run of k. */
 void strips_pack_turned(StripRow *row);
+/* The same of strips whose elements are vectors along the point's lane axis. */
+void strips_pack_vectors(StripRow *row);
 
 /* One strip. All positions are of the axis, counted from the first window. */
 typedef struct Strip {
@@ -39,6 +42,8 @@ typedef struct Strip {
     Val ahead; /* the image's row of a later step of k at `begin`; NULL: it is not prefetched */
 } Strip;
 
+/* The address of the element. */
+Val strip_place(const Strip *strip, Val at);
 /* Sets the elements of the strip that are in the image, as far as windows read them. */
 void strip_find_inside(Strip *strip);
 /* Fills what is not in the image. */

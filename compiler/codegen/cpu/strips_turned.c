@@ -1,4 +1,4 @@
-/* Packing turned strips. See strips.h.
+/* Packing strips across the lanes: turned ones, and those of vectors. See strips.h.
  *
  *     image, channels last     x0c0 x0c1 .. x1c0 x1c1 ..      vectors along the channels of
  *     strips                   c0 | x0 x1 x2 ..               neighbours are transposed
@@ -61,7 +61,7 @@ static Channels channels_of(const StripRow *row, const Strip *strip, Val first, 
     return channels;
 }
 
-static void fill_all(const StripRow *row, const Strip *strip) {
+static void fill_all(const StripRow *row, Strip *strip) {
     Lower *lower = row->lower;
     const Codegen *k = lower->k;
     Loop loop = loop_over(k, lower_index_const(lower, row->strips->run), 1);
@@ -91,33 +91,69 @@ static void pack_strip(const StripRow *row, Strip *strip) {
     strip_each_vector(strip, pack_square, &channels);
 }
 
-void strips_pack_turned(StripRow *row) {
+typedef void PackStrip(const StripRow *row, Strip *strip);
+
+/* Packs each strip by `pack`, or fills it if the row is outside of the image. The lanes of the
+ * row's point lie along another axis than the row's. */
+static void pack_across(StripRow *row, PackStrip *pack, PackStrip *fill) {
     Lower *lower = row->lower;
     const Codegen *k = lower->k;
     const CpuStrips *strips = row->strips;
-    uint32_t k_axis = lower->kernel->first_reduced;
+    uint32_t k_axis = lower->kernel->first_reduced, lane_axis = row->point.lane_axis;
     for (uint32_t i = 0; i < strips->n; i++) {
         Strip strip = {.row = row, .number = i, .point = point_inside(&row->point)};
         Val at = lower_index_const(lower, (int64_t)i * row->step);
-        strip.memory = k_gep(k, k_value_type(k, row->acc, 1), row->memory, at);
-        strip.point.lanes = row->lanes;
-        strip.point.lane_axis = k_axis;
-        strip.point.block = (uint32_t)strips->run;
-        strip.point.piece = (PointPiece){strips->outside != SCALAR_NONE, row->axis, 0, 0, true};
-        Val run = k_addi(k, row->point.axis[k_axis], strips->first_tap[i] * strips->run);
-        strip.point.axis[k_axis] = run;
+        strip.memory = k_gep(k, k_value_type(k, row->acc, row->width), row->memory, at);
+        strip.point.piece = (PointPiece){row->outside != SCALAR_NONE, row->axis, 0, 0, true};
+        strip.point.axis[k_axis] =
+            k_addi(k, row->point.axis[k_axis], strips->first_tap[i] * strips->run);
         strip.point.axis[row->axis] = row->begin;
-        point_enter_block(&strip.point, row->value, run);
+        point_enter_block(&strip.point, row->value, strip.point.axis[lane_axis]);
         Val is_inside = point_take_ranges(&strip.point, row->inside);
         If inside = if_begin(k, is_inside);
         Strip own = strip;
         own.point = point_inside(&strip.point);
-        pack_strip(row, &own);
+        pack(row, &own);
         if_end(k, &inside);
         if (!is_inside) continue;
         If outside = if_begin(k, k_xori(k, is_inside, 1));
         strip.from = strip.to = lower_index_const(lower, 0);
-        fill_all(row, &strip);
+        fill(row, &strip);
         if_end(k, &outside);
     }
+}
+
+void strips_pack_turned(StripRow *row) {
+    row->point.lanes = row->lanes;
+    row->point.lane_axis = row->lower->kernel->first_reduced;
+    row->point.block = (uint32_t)row->strips->run;
+    pack_across(row, pack_strip, fill_all);
+}
+
+static void pack_vector(const StripRow *row, const Strip *strip, Val at) {
+    const Codegen *k = row->lower->k;
+    Point point = point_inside(&strip->point);
+    point_shift_block(&point, &strip->point, row->axis, at);
+    point.axis[row->axis] = k_add(k, row->begin, at);
+    Val value = cpu_value(&point, row->value, row->acc);
+    k_store_aligned(k, value, strip_place(strip, at), dtype_bytes(row->acc));
+}
+
+static void fill_vectors(const StripRow *row, Strip *strip) {
+    (void)row;
+    strip_fill_around(strip);
+}
+
+static void pack_vectors(const StripRow *row, Strip *strip) {
+    const Codegen *k = row->lower->k;
+    strip_find_inside(strip);
+    strip_fill_around(strip);
+    Loop loop = loop_begin(k, strip->from, strip->to, 1);
+    pack_vector(row, strip, loop.index);
+    loop_end(k, &loop);
+}
+
+void strips_pack_vectors(StripRow *row) {
+    row->point.block = INDEX_ANY_START;
+    pack_across(row, pack_vectors, fill_vectors);
 }

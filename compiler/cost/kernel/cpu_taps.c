@@ -14,8 +14,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     CpuPlanes planes;
     bool has_planes = sched->cpu_taps.has_planes &&
                       cpu_planes_find(c->arena, kernel, axis, sched->lanes, &planes);
-    double clocks = cpu_taps_clocks(c->arena, kernel, axis, sched->lanes, extent,
-                                    has_planes ? &planes : NULL, sched->cpu_taps.chunk);
+    double clocks = cpu_taps_clocks(c->arena, kernel, axis, sched->cpu_taps.walked, sched->lanes,
+                                    extent, has_planes ? &planes : NULL, sched->cpu_taps.chunk);
     p->cost->n_flops = 2 * p->rows * p->reduced;
     p->cost->n_prims += c->card->lanes * rows * clocks;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
