@@ -7,14 +7,18 @@
 #include "codegen/cpu/gemm.h"
 #include "codegen/part/part.h"
 #include "machine/machine.h"
+#include "machine/tuning.h"
+#include "plan/access.h"
 
 #include <string.h>
 
-enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4 };
+enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4, MOST_LINES_AHEAD = 4 };
 
 typedef struct Tile {
     Val *rows;   /* per row of an operand that is not packed: the pointer to which offsets are
                   * added */
+    Val lines[MOST_LINES_AHEAD]; /* the same of some rows of the next tile, which are prefetched */
+    uint32_t n_lines;
     Val strips;  /* rows in strips: the pointer of the first one */
     Val columns; /* the same of the columns */
     Val row_offsets, column_offsets; /* of the block of k, of operands that are not packed */
@@ -165,11 +169,23 @@ static void load_columns(const Gemm *gemm, const Tile *tile, uint32_t step, bool
     if (has_columns(gemm)) prefetch_columns(gemm, columns);
 }
 
+/* Prefetches the element of the step in rows of the next tile. */
+static void prefetch_rows(const Gemm *gemm, const Tile *tile, uint32_t step) {
+    const Codegen *k = gemm->lower->k;
+    LLVMTypeRef one = k_memory_type(k, gemm->row.dtype, 1);
+    Val offsets = tile->values[tile->n_accs];
+    for (uint32_t i = 0; i < tile->n_lines; i++) {
+        Val offset = k_load(k, k->i64, k_gep(k, k->i64, offsets, k_int(k->i64, step)));
+        cpu_prefetch(k, k_gep(k, one, tile->lines[i], offset), 1);
+    }
+}
+
 /* Emits one step of the loop, `step` steps after the pointers: a step of k, or a pair. */
 static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step, bool has_second) {
     const Codegen *k = gemm->lower->k;
     Val *vectors = arena_array(k->arena, Val, gemm->n_vectors);
     load_columns(gemm, tile, step, has_second, vectors);
+    prefetch_rows(gemm, tile, step);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++) {
         Val all = k_splat(k, row_element(gemm, tile, r, step), gemm->lanes);
         for (uint32_t v = 0; v < gemm->n_vectors; v++) {
@@ -278,6 +294,42 @@ static Val *place_rows(const Gemm *gemm) {
     return places;
 }
 
+/* The elements from row to neighbouring row; 0: that is not known. */
+static int64_t rows_apart(const Gemm *gemm) {
+    const Kernel *kernel = gemm->lower->kernel;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexExpr expr = index_expr(tab, scalar_get(kernel->scalars, gemm->row.value)->index);
+    int64_t least = 0, own;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        bool moves = index_atom(tab, expr.terms[i].atom).axes >> gemm->row.axis & 1;
+        if (!moves || !dim_is_const(indextab_dims(tab), expr.terms[i].coefficient, &own)) continue;
+        if (own > 0 && (!least || own < least)) least = own;
+    }
+    return least;
+}
+
+/* Rows that are read where they are have a few elements side by side at each step of k, and those of
+ * the next step may be far from them, as channels of an image are. Such memory a CPU does not
+ * foresee. With several tiles of columns, each waits less. */
+static void place_lines_ahead(const Gemm *gemm, Tile *tile) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    const Kernel *kernel = lower->kernel;
+    if (gemm->row.pack.way != PACK_NONE || gemm->units.block_columns > gemm->tile_columns ||
+        kernel_is_smooth(k->arena, kernel, gemm->row.value, gemm->k_axis, gemm->lanes) ||
+        kernel_run(k->arena, kernel, gemm->row.value, gemm->k_axis, CODEGEN_LEAST_RUN))
+        return;
+    int64_t row_bytes = rows_apart(gemm) * dtype_bytes(gemm->row.dtype);
+    int64_t bytes = gemm->n_tile_rows * row_bytes;
+    if (bytes <= 0 || bytes > MOST_LINES_AHEAD * CPU_LINE_BYTES) return;
+    tile->n_lines = (uint32_t)((bytes + CPU_LINE_BYTES - 1) / CPU_LINE_BYTES);
+    for (uint32_t i = 0; i < tile->n_lines; i++) {
+        int64_t row = gemm->n_tile_rows + i * gemm->n_tile_rows / tile->n_lines;
+        Val at = gemm_clamp(lower, k_addi(k, gemm->panel_begin, row), gemm->row.extent);
+        tile->lines[i] = gemm_place(gemm, &gemm->row, at);
+    }
+}
+
 /* The rows of a panel of strips lie side by side. */
 static Val *rows_beside(const Gemm *gemm, Val first) {
     Val *places = arena_array(gemm->lower->k->arena, Val, gemm->n_tile_rows);
@@ -374,6 +426,7 @@ void gemm_tiles(Gemm *gemm) {
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors,
                  .pitch = lower_index_const(lower, gemm->units.block_columns)};
     place_operands(gemm, &tile);
+    place_lines_ahead(gemm, &tile);
     if (has_columns(gemm)) tile.depth = panel_depth(gemm);
     if (!gemm_has_one_k_block(gemm)) tile.is_later = k_nei(k, gemm->k_begin, 0);
     Val *const given[] = {&gemm->n_k,    &gemm->n_columns,  &gemm->partials_row,
@@ -381,9 +434,10 @@ void gemm_tiles(Gemm *gemm) {
                           &tile.pitch,   &tile.strips,      &tile.is_later,
                           &tile.depth,   &tile.row_offsets, &tile.column_offsets};
     uint32_t n = sizeof given / sizeof *given;
-    Val **slots = arena_array(k->arena, Val *, n + gemm->n_tile_rows);
+    Val **slots = arena_array(k->arena, Val *, n + gemm->n_tile_rows + tile.n_lines);
     memcpy(slots, given, sizeof given);
     for (uint32_t r = 0; tile.rows && r < gemm->n_tile_rows; r++) slots[n++] = &tile.rows[r];
+    for (uint32_t i = 0; i < tile.n_lines; i++) slots[n++] = &tile.lines[i];
     Part part = part_begin(lower, slots, n);
     multiply_columns(gemm, &tile);
     part_end(&part);
