@@ -26,6 +26,8 @@ typedef struct GemmOperand {
     Val offsets; /* see gemm_offsets.c: what k adds to the address, where a vector begins in the
                   * block of k, or at each k; NULL: each vector computes its address */
     bool has_all_offsets;    /* of all of K */
+    int64_t even_stride;     /* of elements from one k to the next, if the table is the same in each
+                              * block of k; else 0 */
     const CpuStrips *strips; /* of PACK_STRIPS */
 } GemmOperand;
 

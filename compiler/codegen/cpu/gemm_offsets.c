@@ -103,6 +103,23 @@ static Val constant_offsets(const Gemm *gemm, const GemmOperand *operand, int64_
     return k_constant_array(k, values, (uint32_t)n_k, "offsets");
 }
 
+/* Elements of an operand that is read where it is from one k to the next, if they are the same for
+ * all; else 0. */
+static int64_t stride_along_k(const Gemm *gemm, const GemmOperand *operand) {
+    const ScalarTab *scalars = gemm->lower->kernel->scalars;
+    IndexId address = scalar_get(scalars, operand->value)->index;
+    if (operand->pack.way != PACK_NONE) return 0;
+    return index_stride_const(scalartab_indices(scalars), address, gemm->k_axis);
+}
+
+/* The table of any block of k, whose place is added to that of the operand. */
+static Val even_offsets(const Gemm *gemm, int64_t stride) {
+    const Codegen *k = gemm->lower->k;
+    Val *values = arena_array(k->arena, Val, (size_t)gemm->depth);
+    for (int64_t at = 0; at < gemm->depth; at++) values[at] = k_int(k->i64, at * stride);
+    return k_constant_array(k, values, (uint32_t)gemm->depth, "offsets");
+}
+
 void gemm_make_offsets(Gemm *gemm) {
     Lower *lower = gemm->lower;
     GemmOperand *operands[2] = {&gemm->row, gemm->has_panels ? NULL : &gemm->column};
@@ -119,6 +136,11 @@ void gemm_make_offsets(Gemm *gemm) {
         operand->has_all_offsets =
             operand->offsets || (operand->pack.way == PACK_NONE && n_k <= MOST_OFFSETS);
         if (operand->offsets) continue;
+        operand->even_stride = has_room ? 0 : stride_along_k(gemm, operand);
+        if (operand->even_stride) {
+            operand->offsets = even_offsets(gemm, operand->even_stride);
+            continue;
+        }
         int64_t n = operand->has_all_offsets ? n_k : gemm->depth;
         operand->offsets = cpu_array_new(lower, DT_I64, false, n).values;
         CpuSpan all = {lower_index_const(lower, 0), lower_dim(lower, gemm->k_extent)};
@@ -129,7 +151,8 @@ void gemm_make_offsets(Gemm *gemm) {
 void gemm_find_offsets(Gemm *gemm) {
     GemmOperand *operands[2] = {&gemm->row, &gemm->column};
     for (int i = 0; i < 2; i++)
-        if (operands[i]->offsets && !operands[i]->has_all_offsets && !operands[i]->strips)
+        if (operands[i]->offsets && !operands[i]->has_all_offsets && !operands[i]->strips &&
+            !operands[i]->even_stride)
             each_offset(gemm, operands[i], (CpuSpan){gemm->k_begin, gemm->n_k});
 }
 
@@ -156,6 +179,10 @@ Val gemm_place(const Gemm *gemm, const GemmOperand *operand, Val at) {
     Point point = point_inside(&gemm->point);
     point.axis[operand->axis] = at;
     Val base = gemm_offsets_base(gemm, operand, &point);
+    if (operand->even_stride) {
+        Val begin = k_index_cast(k, gemm->k_begin, k->i64);
+        base = k_add(k, base, k_muli(k, begin, operand->even_stride));
+    }
     LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
     return k_gep(k, one, lower->pointers[lower_arg(lower, load->buffer)], base);
 }
