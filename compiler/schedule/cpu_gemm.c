@@ -10,6 +10,7 @@
 #include "base/arith.h"
 #include "machine/tuning.h"
 #include "template/cpu_amx.h"
+#include "plan/access.h"
 #include "template/cpu_pack.h"
 
 enum { WIDE_VECTOR_BYTES = 64 };
@@ -41,6 +42,7 @@ typedef struct Gemm {
     bool is_transposed;
     bool has_amx;                     /* tile registers multiply */
     bool leaves_rows, leaves_columns; /* they are not packed */
+    bool weaves;                      /* stores of a unit that has all columns are woven */
     bool has_strips;                  /* the lhs is packed in strips */
     CpuStrips strips;
     GemmLaunch launch;
@@ -119,10 +121,10 @@ static int64_t block_columns(const Gemm *gemm) {
     return most / gemm->launch.n_gemms;
 }
 
-/* The most columns of a unit; all of them if a row kernel follows. */
+/* The most columns of a unit; all of them if a row kernel follows, or if they are woven. */
 static int64_t most_columns(const Gemm *gemm) {
     int64_t all = dim_hi(gemm->dims, gemm->columns), most = block_columns(gemm);
-    bool has_all = gemm->launch.has_rows && !gemm->is_transposed && all > most;
+    bool has_all = (gemm->launch.has_rows || gemm->weaves) && !gemm->is_transposed && all > most;
     return has_all ? all + SCHED_CPU_MOST_VECTORS * gemm->lanes : most;
 }
 
@@ -186,7 +188,8 @@ static Block choose_few_rows_unit(const Gemm *gemm, Tile tile, int64_t n_rows, B
     n_each = keeps_rows ? n_tiles : n_each < 1 ? 1 : min_i64(n_each, SCHED_CPU_UNIT_TILES);
     int64_t n_units = n_across * ceil_div(n_tiles, n_each), n_parts = 1;
     int64_t few = gemm->has_amx ? 2 * SCHED_CPU_FEW_UNITS : SCHED_CPU_FEW_UNITS;
-    while (n_units * n_parts < few && block.columns >= 2 * n_parts * least) n_parts *= 2;
+    while (!gemm->weaves && n_units * n_parts < few && block.columns >= 2 * n_parts * least)
+        n_parts *= 2;
     int64_t columns = ceil_div(ceil_div(block.columns, n_parts), panel) * panel;
     return (Block){(uint32_t)n_each * tile.rows, min_u32(block.columns, (uint32_t)columns)};
 }
@@ -227,7 +230,7 @@ static void choose_strips(const Gemm *gemm, Sched *sched) {
     if (prepared) tile.vectors = vectors_of_panel(gemm, prepared);
     uint32_t width = tile.vectors * sched->lanes;
     int64_t most_beside =
-        gemm->is_transposed ? min_i64(block_columns(gemm), most) : block_columns(gemm);
+        gemm->is_transposed ? min_i64(block_columns(gemm), most) : most_columns(gemm);
     sched->cpu_gemm.is_blocked = sched->cpu_gemm.has_strips = true;
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
     uint32_t columns = cut(n_columns, most_beside, prepared ? prepared : width);
@@ -412,11 +415,24 @@ bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
            dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
 }
 
+/* Whether the results of a strided transposed convolution, whose columns have phases, are few
+ * enough for a unit to have all columns of some rows. */
+static bool has_woven_stores(const Gemm *gemm) {
+    enum { MOST_COLUMNS_BYTES = 4096 };
+    Arena *arena = scalartab_arena(gemm->kernel->scalars);
+    StoreWeave weave;
+    return !gemm->is_transposed && !gemm->launch.has_rows && gemm->launch.n_gemms == 1 &&
+           dim_hi(gemm->dims, gemm->columns) * gemm->acc_bytes <= MOST_COLUMNS_BYTES &&
+           !kernel_store_run(arena, gemm->kernel, gemm_axis_m(gemm->kernel)) &&
+           cpu_pack_weaves(arena, gemm->kernel, gemm->lanes, &weave);
+}
+
 static void list_variants(const Scheduler *s, Candidates *list) {
     Gemm gemm = gemm_of(s->kernel, s->target);
     gemm.launch = s->launch;
     gemm.has_strips = gemm.has_strips && !s->launch.has_rows && s->launch.n_gemms == 1;
     leave_operands(&gemm);
+    gemm.weaves = has_woven_stores(&gemm);
     list->base.sched.template = TEMPLATE_CPU_GEMM;
     list->base.sched.lanes = gemm.lanes;
     add_few_rows(&gemm, list);

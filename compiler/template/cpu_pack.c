@@ -209,3 +209,10 @@ bool cpu_pack_stores_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes) 
             return false;
     return true;
 }
+
+bool cpu_pack_weaves(Arena *arena, const Kernel *kernel, uint32_t lanes, StoreWeave *weave) {
+    if (!kernel_store_weave(arena, kernel, gemm_axis_m(kernel), gemm_axis_n(kernel), weave))
+        return false;
+    uint32_t vectors = (weave->run + lanes - 1) / lanes;
+    return weave->run == INDEX_ANY_START || 3 * weave->run >= 2 * vectors * lanes;
+}

@@ -3,6 +3,7 @@
 #ifndef FUSEC_TEMPLATE_CPU_PACK_H
 #define FUSEC_TEMPLATE_CPU_PACK_H
 
+#include "plan/access.h"
 #include "plan/kernel.h"
 #include "template/cpu_strips.h"
 
@@ -48,6 +49,9 @@ bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Whether the outputs of lanes along the axis are apart in memory: such results may be stored
  * turned, see codegen/cpu/gemm_turn.c. */
 bool cpu_pack_stores_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes);
+/* Whether the results of columns are woven into rows of the outputs, as those of the phases of a
+ * strided transposed convolution, and the runs of these rows fill most of their vectors. */
+bool cpu_pack_weaves(Arena *arena, const Kernel *kernel, uint32_t lanes, StoreWeave *weave);
 /* Whether the tile's rows or columns are read where they are. */
 bool cpu_pack_leaves_rows(Arena *arena, const Kernel *kernel, bool is_transposed, uint32_t lanes);
 bool cpu_pack_leaves_columns(const Kernel *kernel, bool is_transposed);

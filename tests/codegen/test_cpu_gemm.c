@@ -546,6 +546,15 @@ Test(cpu_gemm, stores_lie_along_rows, .timeout = 240) {
         }
 }
 
+/* K is longer than a table of offsets, and the weights are read where they are. */
+Test(cpu_gemm, blocks_of_k_share_offsets, .timeout = 120) {
+    Text report = {.arena = arena_new(NULL)};
+    const char *source = "graph g(x: f32[1, 100, 10, 26]) -> (y: f32[1, 2, 3, 19]) {\n"
+                         "  param w: f32[2, 100, 8, 8]\n  y = relu(conv2d(x, w))\n}\n";
+    cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+    arena_free(report.arena);
+}
+
 /* The phases of a strided transposed convolution are woven into rows of its output, with and
  * without padding; rows shorter than a vector, and of several. */
 Test(cpu_gemm, phases_are_woven, .timeout = 240) {
@@ -556,6 +565,7 @@ Test(cpu_gemm, phases_are_woven, .timeout = 240) {
         {"2, 3, 9, 28", "3, 5, 2, 2", "2, 5, 18, 56", "5", "stride=2", {2, 5, 0}},
         {"1, 7, 8, 37", "7, 4, 5, 5", "1, 4, 22, 109", "4", "stride=3, padding=2", {3, 4, 0}},
         {"2, 3, 4, 20", "3, 1, 4, 4", "2, 1, 16, 80", "1", "stride=4", {4, 1, 0}},
+        {"1, 2, 6, 28", "2, 40, 3, 3", "1, 40, 16, 82", "40", "stride=3, padding=1", {3, 40, 0}},
         {"1, 3, 8, 20", "3, 5, 3, 3", "1, 5, 10, 22", "5", "stride=1", {0, 0, 0}},
     };
     static const char *const dtypes[] = {"f32", "f64", "bf16"};
@@ -575,6 +585,9 @@ Test(cpu_gemm, phases_are_woven, .timeout = 240) {
             kernel_store_weave(report.arena, product, gemm_axis_m(product), gemm_axis_n(product),
                                &weave);
             cr_expect(weave.n == graphs[i].weave.n && weave.apart == graphs[i].weave.apart, "%s",
+                      source);
+            const Sched *sched = &product->variants[product->n_variants - 1].sched;
+            cr_expect(!weave.n || sched->cpu_gemm.unit_n >= weave.n * weave.n * weave.apart, "%s",
                       source);
             arena_free(report.arena);
         }

@@ -15,12 +15,12 @@
 enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4, MOST_LINES_AHEAD = 4 };
 
 typedef struct Tile {
-    Val *rows;   /* per row of an operand that is not packed: the pointer to which offsets are
-                  * added */
+    Val *rows; /* per row of an operand that is not packed: the pointer to which offsets are
+                * added */
     Val lines[MOST_LINES_AHEAD]; /* the same of some rows of the next tile, which are prefetched */
     uint32_t n_lines;
-    Val strips;  /* rows in strips: the pointer of the first one */
-    Val columns; /* the same of the columns */
+    Val strips;                      /* rows in strips: the pointer of the first one */
+    Val columns;                     /* the same of the columns */
     Val row_offsets, column_offsets; /* of the block of k, of operands that are not packed */
     Val partials;                    /* of the panel's first row */
     Val pitch;                       /* of partial results */
@@ -308,8 +308,8 @@ static int64_t rows_apart(const Gemm *gemm) {
     return least;
 }
 
-/* Rows that are read where they are have a few elements side by side at each step of k, and those of
- * the next step may be far from them, as channels of an image are. Such memory a CPU does not
+/* Rows that are read where they are have a few elements side by side at each step of k, and those
+ * of the next step may be far from them, as channels of an image are. Such memory a CPU does not
  * foresee. With several tiles of columns, each waits less. */
 static void place_lines_ahead(const Gemm *gemm, Tile *tile) {
     Lower *lower = gemm->lower;

@@ -20,14 +20,14 @@ static bool has_bytes(const Gemm *gemm) {
     return !dtype_is_bool(gemm->lower->plan->buffers.data[store->buffer].dtype);
 }
 
-/* The panels of a unit that are kept, as many as fit in a cache. */
+/* The panels of a unit that are kept, as many as fit in a cache, but such that vectors of rows are
+ * mostly full. */
 static uint32_t kept_panels(const Gemm *gemm) {
     int64_t panel_bytes =
         (int64_t)gemm->n_tile_rows * gemm->units.block_columns * dtype_bytes(gemm->acc);
-    uint32_t n = gemm->units.rows / gemm->n_tile_rows;
-    while (n > 1 &&
-           (n * panel_bytes > SCHED_CPU_TURNED_BYTES || gemm->units.rows % (n * gemm->n_tile_rows)))
-        n--;
+    uint32_t all = gemm->units.rows / gemm->n_tile_rows, n = all;
+    while (n > 1 && (n * panel_bytes > SCHED_CPU_TURNED_BYTES || all % n)) n--;
+    while (n < all && (n * gemm->n_tile_rows < 2 * gemm->lanes || all % n)) n++;
     return n;
 }
 
@@ -43,8 +43,7 @@ static uint32_t find_run(Gemm *gemm, uint32_t n_kept) {
         return 0;
     uint32_t run = kernel_store_run(arena, kernel, gemm->row.axis);
     bool has_all = columns <= gemm->units.columns && has_bytes(gemm);
-    if (!run && has_all &&
-        kernel_store_weave(arena, kernel, gemm->row.axis, gemm->column.axis, &gemm->weave))
+    if (!run && has_all && cpu_pack_weaves(arena, kernel, gemm->lanes, &gemm->weave))
         run = gemm->weave.run;
     return 2 * rows * run < gemm->lanes * (rows + run) ? 0 : run;
 }
