@@ -68,8 +68,9 @@ static Val best_of_thread(const Select *select, Val next) {
     return best;
 }
 
-static Val best_of_warp(const Codegen *k, Val best) {
-    for (uint32_t offset = 1; offset < WARP_THREADS; offset *= 2) {
+/* Of `n` neighbouring lanes, a power of two. */
+static Val best_of_lanes(const Codegen *k, Val best, uint32_t n) {
+    for (uint32_t offset = 1; offset < n; offset *= 2) {
         Val own = k_bitcast(k, best, k->f64);
         Val other = gpu_shuffle_xor(k, own, offset);
         best = least(k, best, k_bitcast(k, other, k->i64));
@@ -91,8 +92,10 @@ static Val best_of_block(const Select *select, Val best, Val round) {
     k_store(k, best, k_gep(k, k->i64, array, warp));
     if_end(k, &leads);
     gpu_barrier(k);
-    for (uint32_t i = 0; i < n_warps; i++)
-        best = least(k, best, k_load(k, k->i64, k_gep(k, k->i64, array, k_i32(k, i))));
+    uint32_t n_lanes = 1;
+    while (n_lanes < n_warps) n_lanes *= 2;
+    Val one = k_smin(k, k_andi(k, lane, n_lanes - 1), k_i32(k, n_warps - 1));
+    best = best_of_lanes(k, k_load(k, k->i64, k_gep(k, k->i64, array, one)), n_lanes);
     return best;
 }
 
@@ -104,10 +107,20 @@ static void select_row(Select *select) {
     Val n_places = k_select(k, k_slt(k, select->n, most), select->n, most);
     Val next = k_i64(k, 0), number = k_i32(k, 0);
     hold(select);
+    Val own = best_of_thread(select, next);
     Loop rounds = loop_over(k, n_places, 1);
     loop_carry(k, &rounds, &next, 1);
     loop_carry(k, &rounds, &number, 1);
-    Val best = best_of_warp(k, best_of_thread(select, next));
+    loop_carry(k, &rounds, &own, 1);
+    /* A thread whose item was taken has another one. */
+    Val is_taken = k_ult(k, own, next);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(k->builder);
+    If was_taken = if_begin(k, is_taken);
+    Val other = best_of_thread(select, next);
+    LLVMBasicBlockRef behind = LLVMGetInsertBlock(k->builder);
+    if_end(k, &was_taken);
+    own = k_merge(k, other, behind, own, before);
+    Val best = best_of_lanes(k, own, WARP_THREADS);
     best = best_of_block(select, best, rounds.index);
     Val is_own = k_eq(k, select->thread, rounds.index);
     number = k_select(k, is_own, k_trunc(k, best, k->i32), number);
