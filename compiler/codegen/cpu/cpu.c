@@ -3,7 +3,7 @@
 
 #include <frt_manifest.h>
 
-enum { ARRAY_ALIGN_BYTES = 64 };
+enum { ARRAY_ALIGN_BYTES = 64, MASKED_VECTOR_BYTES = 64 }; /* masks of AVX-512 */
 
 /* Loops. */
 
@@ -76,6 +76,19 @@ void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole,
     If left = if_begin(k, k_nei(k, rest, 0));
     step(user, to, cpu_lanes_below(lower, rest, lanes));
     if_end(k, &left);
+}
+
+void cpu_each_long_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole, CpuStep *step,
+                        void *user) {
+    const Codegen *k = lower->k;
+    if (is_whole || lanes == 1 || k->target->vector_bytes < MASKED_VECTOR_BYTES) {
+        cpu_each_step(lower, from, n, lanes, is_whole, step, user);
+        return;
+    }
+    Val to = k_add(k, from, n);
+    Loop loop = loop_begin(k, from, to, lanes);
+    step(user, loop.index, cpu_lanes_below(lower, k_sub(k, to, loop.index), lanes));
+    loop_end(k, &loop);
 }
 
 bool cpu_may_repeat(const Lower *lower) {

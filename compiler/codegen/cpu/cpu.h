@@ -39,6 +39,10 @@ typedef void CpuStep(void *user, Val at, Val mask);
  * is_whole: there is no rest. `lanes` is a power of two. */
 void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole, CpuStep *step,
                    void *user);
+/* The same for steps whose code is long. Where masks cost no time, the steps of the loop have one
+ * too, so the code is there once. */
+void cpu_each_long_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole, CpuStep *step,
+                        void *user);
 
 /* Whether outputs may be computed and stored twice: the kernel reads none of the memory that it
  * writes. */
