@@ -193,3 +193,35 @@ Test(emit, every_cell_lowers_for_wide_cpus, .timeout = 300) {
     for (int dtype = 0; dtype < DT_COUNT; dtype++)
         if (dtype != DT_BOOL) lower_all(TARGET_CPU_V4, (Dtype)dtype);
 }
+
+static uint32_t count(const char *text, const char *word) {
+    uint32_t n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at++) n++;
+    return n;
+}
+
+/* A GEMM whose results are mapped by a function. */
+static const Plan *gemm_plan(Arena *arena, const char *function) {
+    const char *source = str_format(arena,
+                                    "graph g_%s(x: f32[64, 64], w: f32[64, 64])"
+                                    " -> (y: f32[64, 64]) { y = %s(x @ w) }\n",
+                                    function, function);
+    Plan *plan = plans_fuse(arena, plans_parse(arena, source), 0, false);
+    sched_plan(arena, plan, target_get(TARGET_CPU));
+    return plan;
+}
+
+Test(emit, gemms_of_one_register_tile_share_its_function) {
+    Arena *arena = arena_new(NULL);
+    const Plan *plans[] = {gemm_plan(arena, "exp"), gemm_plan(arena, "erf")};
+    BackOptions options = {.target = target_get(TARGET_CPU)};
+    Diags diags = {.arena = arena};
+    CodeBytes ir, object;
+    cr_assert(codegen_emit(arena, plans, 2, options, CODE_LLVM_IR, &ir, &diags));
+    cr_expect_eq(count(ir.data, "define void @g_"), 2u);
+    cr_expect_eq(count(ir.data, "define hidden void @g_"), 1u, "each GEMM has a tile of its own");
+    cr_expect_eq(count(ir.data, "call void @g_"), 2u);
+    cr_assert(codegen_emit(arena, plans, 2, options, CODE_OBJECT, &object, &diags));
+    check_symbols(&object, "a shared tile");
+    arena_free(arena);
+}
