@@ -218,13 +218,14 @@ static bool is_inside(const Grouper *p, NodeId id) {
 }
 
 /* Stores the largest argument of the node, or, if that is inside a `fuse must` block, the largest
- * value on the way down from it that is not. Returns false if all are leaves. */
-static bool store_largest(Grouper *p, NodeId id, Closure *closures) {
+ * value on the way down from it that is not. If all are inside, it stores the argument only if it
+ * `must`. Returns false if it stores none. */
+static bool store_largest(Grouper *p, NodeId id, Closure *closures, bool must) {
     VecU32 path = {0};
-    NodeId stored = largest_argument(p, id, closures);
-    for (NodeId at = stored; at != NODE_NONE; at = largest_argument(p, at, closures)) {
+    NodeId largest = largest_argument(p, id, closures), stored = must ? largest : NODE_NONE;
+    for (NodeId at = largest; at != NODE_NONE; at = largest_argument(p, at, closures)) {
         vec_push(p->arena, &path, at);
-        if (is_inside(p, at)) continue;
+        if (is_inside(p, at) || (!must && graph_block(p->graph, at, BLOCK_KERNEL))) continue;
         stored = at;
         break;
     }
@@ -249,28 +250,39 @@ static bool is_repeated(const Grouper *p, NodeId id, const Closure *closure) {
            closure->n_scalars * group_repetition(p, id) > FUSE_MOST_INLINED;
 }
 
-static void bound_sizes(Grouper *p) {
+/* Bounds the ops that each node inlines to `most`. Returns those of all kernels, if each has one
+ * value. */
+static double bound_sizes(Grouper *p, uint32_t most) {
     uint32_t n = p->graph->nodes.n;
+    double total = 0;
+    ArenaMark mark = arena_mark(p->arena);
     Closure *closures = arena_array(p->arena, Closure, n);
     for (NodeId id = 0; id < n; id++) {
         bool is_given = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
         closures[id] = is_given ? leaf_closure(p, id) : closure_of(p, id, closures);
-        while ((closures[id].loads.n > FUSE_MOST_LOADS ||
-                closures[id].n_scalars > FUSE_MOST_INLINED) &&
-               store_largest(p, id, closures)) {
+        while ((closures[id].loads.n > FUSE_MOST_LOADS || closures[id].n_scalars > most) &&
+               store_largest(p, id, closures, most == FUSE_MOST_INLINED)) {
         }
         uint32_t most_views = is_inside(p, id) ? 2 * FUSE_MOST_VIEWS : FUSE_MOST_VIEWS;
         if (closures[id].n_views >= most_views && !is_leaf(p, id))
             group_want_stored(p, id, REASON_TOO_LARGE);
         if (!is_leaf(p, id) && is_repeated(p, id, &closures[id]))
             group_want_stored(p, id, REASON_COSTLY);
+        if (is_given) continue;
+        if (is_leaf(p, id) || !p->users[id].n) total += closures[id].n_scalars;
         if (is_leaf(p, id)) closures[id] = leaf_closure(p, id);
     }
+    arena_rewind(p->arena, mark);
+    return total;
 }
 
+/* Where kernels inline the same ops again and again, each may be small enough and all together not.
+ * Then each may be half as large, and so on. */
 void group_bound_closures(Grouper *p) {
+    double most_total = FUSE_LEAST_TOTAL + FUSE_TOTAL_OF_NODE * (double)p->graph->nodes.n;
+    uint32_t most = FUSE_MOST_INLINED;
     bound_chains(p);
-    bound_sizes(p);
+    while (bound_sizes(p, most) > most_total && most > FUSE_LEAST_INLINED) most /= 2;
 }
 
 /* `fuse must` blocks. */

@@ -2,53 +2,13 @@
  *
  * A monomial is an interned sorted list of atoms; a dim is a constant and terms sorted by monomial.
  * Monomials are found by linear search: a graph has a few. */
-#include "ir/dim/dim.h"
+#include "ir/dim/dim_state.h"
 
 #include "base/arith.h"
 #include "base/checked.h"
-#include "base/hashids.h"
-#include "base/vec.h"
 #include "ir/predicate.h"
 
 #include <string.h>
-
-typedef struct Monomial {
-    uint32_t n_atoms;
-    const uint32_t *atoms; /* ascending */
-} Monomial;
-
-typedef struct Term {
-    int64_t coefficient; /* never 0 */
-    uint32_t monomial;
-} Term;
-
-typedef struct Dim {
-    int64_t constant;
-    uint32_t n_terms;
-    const Term *terms; /* ascending by monomial */
-    int64_t lo, hi, multiple;
-} Dim;
-
-enum { N_SMALL = 16 };
-
-/* A sum that was asked for: a + factor * b. */
-typedef struct KnownSum {
-    DimId a, b, sum; /* a is DIM_NONE: none was */
-    int32_t factor;
-} KnownSum;
-
-enum { N_KNOWN_SUMS = 1024 };
-
-struct DimTab {
-    Arena *arena;
-    DimId small[N_SMALL]; /* the numbers from 0 on, which most sums ask for; DIM_NONE: not yet */
-    Vec(DimSymbol) symbols;
-    Vec(DimAtom) atoms;
-    Vec(Monomial) monomials;
-    Vec(Dim) dims;        /* [0] is unused and stands for DIM_NONE */
-    HashIds ids;          /* hash table of dims */
-    KnownSum *known_sums; /* the last of each hash; NULL: none */
-};
 
 enum { MAX_TERMS = 256 };
 
@@ -87,6 +47,7 @@ DimTab *dimtab_copy(Arena *arena, const DimTab *tab) {
     copy->dims.capacity = copy->dims.n;
     copy->ids = hashids_copy(arena, &tab->ids);
     copy->known_sums = NULL;
+    copy->known_orders = NULL;
     return copy;
 }
 
@@ -109,10 +70,6 @@ const DimSymbol *dim_symbol_info(const DimTab *tab, uint32_t symbol) {
     return &tab->symbols.data[symbol];
 }
 
-static const Dim *get(const DimTab *tab, DimId dim) {
-    return &tab->dims.data[dim];
-}
-
 /* Ranges of atoms and monomials. */
 
 typedef struct Range {
@@ -125,7 +82,7 @@ static Range atom_range(const DimTab *tab, const DimAtom *atom) {
         const DimSymbol *symbol = &tab->symbols.data[atom->symbol];
         return (Range){.lo = symbol->lo, .hi = symbol->hi, .multiple = symbol->multiple};
     }
-    const Dim *n = get(tab, atom->numerator), *d = get(tab, atom->divisor);
+    const Dim *n = dim_get(tab, atom->numerator), *d = dim_get(tab, atom->divisor);
     int64_t corners[4] = {floor_div(n->lo, d->lo), floor_div(n->lo, d->hi), floor_div(n->hi, d->lo),
                           floor_div(n->hi, d->hi)};
     Range range = {.lo = corners[0], .hi = corners[0], .multiple = 1};
@@ -212,7 +169,7 @@ static void sum_normalise(Sum *sum) {
 }
 
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor);
-static DimId intern_sum(DimTab *tab, Sum *sum);
+static Range sum_range(DimTab *tab, Sum *sum, bool keeps);
 
 enum { MAX_DIVISIONS = 4 };
 
@@ -242,7 +199,7 @@ static bool is_multiple_of_divisor(const DimTab *tab, const Term *term, DimAtom 
 
 /* sum += factor * (d - 1) */
 static void sum_add_rest(DimTab *tab, Sum *sum, DimId d, int64_t factor) {
-    Dim divisor = *get(tab, d);
+    Dim divisor = *dim_get(tab, d);
     sum_add_dim(tab, sum, &divisor, factor);
     sum_add_const(sum, -factor);
 }
@@ -250,7 +207,7 @@ static void sum_add_rest(DimTab *tab, Sum *sum, DimId d, int64_t factor) {
 /* Tightens the bounds of c (n / d) + rest by those of k n + rest, scaled so that the first term is
  * k d (n / d): d (n / d) is between n - d + 1 and n. This makes `n % d` a number below d, and
  * `n - n / 2` one of at least n / 2, for every n. `at` is the term with the division. */
-static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
+static void tighten(DimTab *tab, const Sum *sum, uint32_t at, bool keeps, Range *range) {
     int64_t scale, k;
     DimAtom atom;
     if (!is_multiple_of_divisor(tab, &sum->terms.data[at], &atom, &scale, &k)) return;
@@ -259,18 +216,20 @@ static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
     Term *terms = arena_copy(tab->arena, sum->terms.data, sum->terms.n * sizeof(Term));
     terms[at] = terms[--own.n_terms];
     own.terms = terms;
-    Dim numerator = *get(tab, atom.numerator);
+    Dim numerator = *dim_get(tab, atom.numerator);
     sum_add_dim(tab, &low, &own, scale);
     sum_add_dim(tab, &low, &numerator, k);
     Sum high = low;
     high.terms.data = arena_copy(tab->arena, low.terms.data, low.terms.n * sizeof(Term));
     high.terms.capacity = high.terms.n;
     sum_add_rest(tab, k > 0 ? &low : &high, atom.divisor, -k);
-    DimId least = intern_sum(tab, &low), greatest = intern_sum(tab, &high);
-    if (least && -floor_div(-get(tab, least)->lo, scale) > dim->lo)
-        dim->lo = -floor_div(-get(tab, least)->lo, scale);
-    if (greatest && floor_div(get(tab, greatest)->hi, scale) < dim->hi)
-        dim->hi = floor_div(get(tab, greatest)->hi, scale);
+    Range least = sum_range(tab, &low, keeps);
+    if (!least.failed && -floor_div(-least.lo, scale) > range->lo)
+        range->lo = -floor_div(-least.lo, scale);
+    if (!keeps) return;
+    Range greatest = sum_range(tab, &high, keeps);
+    if (!greatest.failed && floor_div(greatest.hi, scale) < range->hi)
+        range->hi = floor_div(greatest.hi, scale);
 }
 
 /* Each division that is taken out leaves a sum of the others to tighten. For many divisions, as in
@@ -285,18 +244,16 @@ static bool is_worth_tightening(const DimTab *tab, const Sum *sum) {
     return sum->terms.n + n_products > 1 && n <= MAX_DIVISIONS;
 }
 
-static DimId intern_sum(DimTab *tab, Sum *sum) {
-    if (sum->failed) return DIM_NONE;
-    sum_normalise(sum);
-    uint32_t n = sum->terms.n;
-    uint64_t hash = hash_mix(0, (uint64_t)sum->constant);
+/* The dim of a normal sum, or DIM_NONE if the table has none. */
+static DimId find_sum(const DimTab *tab, const Sum *sum, uint64_t *hash) {
+    uint32_t n = sum->terms.n, probe = 0;
+    *hash = hash_mix(0, (uint64_t)sum->constant);
     for (uint32_t i = 0; i < n; i++) {
-        hash = hash_mix(hash, (uint64_t)sum->terms.data[i].coefficient);
-        hash = hash_mix(hash, sum->terms.data[i].monomial);
+        *hash = hash_mix(*hash, (uint64_t)sum->terms.data[i].coefficient);
+        *hash = hash_mix(*hash, sum->terms.data[i].monomial);
     }
-    uint32_t probe = 0;
-    for (DimId id; (id = hashids_next(&tab->ids, hash, &probe));) {
-        const Dim *dim = get(tab, id);
+    for (DimId id; (id = hashids_next(&tab->ids, *hash, &probe));) {
+        const Dim *dim = dim_get(tab, id);
         if (dim->constant != sum->constant || dim->n_terms != n) continue;
         bool same = true;
         for (uint32_t i = 0; same && i < n; i++)
@@ -304,25 +261,59 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
                    dim->terms[i].monomial == sum->terms.data[i].monomial;
         if (same) return id;
     }
-    Dim dim = {.constant = sum->constant, .n_terms = n};
-    dim.lo = dim.hi = sum->constant;
-    dim.multiple = gcd(sum->constant, 0);
-    for (uint32_t i = 0; i < n; i++) {
+    return DIM_NONE;
+}
+
+static Range normal_range(DimTab *tab, const Sum *sum, bool keeps) {
+    Range all = {.lo = sum->constant, .hi = sum->constant, .multiple = gcd(sum->constant, 0)};
+    for (uint32_t i = 0; i < sum->terms.n; i++) {
         int64_t c = sum->terms.data[i].coefficient;
         Range range = monomial_range(tab, sum->terms.data[i].monomial);
         range = range.failed
                     ? range
                     : range_mul(range, (Range){.lo = c, .hi = c, .multiple = c < 0 ? -c : c});
-        if (range.failed || !checked_add(dim.lo, range.lo, &dim.lo) ||
-            !checked_add(dim.hi, range.hi, &dim.hi))
-            return DIM_NONE;
-        dim.multiple = gcd(dim.multiple, range.multiple);
+        if (range.failed || !checked_add(all.lo, range.lo, &all.lo) ||
+            !checked_add(all.hi, range.hi, &all.hi))
+            return (Range){.failed = true};
+        all.multiple = gcd(all.multiple, range.multiple);
     }
-    for (uint32_t i = 0; i < n && is_worth_tightening(tab, sum); i++) tighten(tab, sum, i, &dim);
-    dim.terms = arena_copy(tab->arena, sum->terms.data, n * sizeof(Term));
+    for (uint32_t i = 0; i < sum->terms.n && is_worth_tightening(tab, sum); i++)
+        tighten(tab, sum, i, keeps, &all);
+    return all;
+}
+
+static DimId intern_sum(DimTab *tab, Sum *sum) {
+    uint64_t hash;
+    if (sum->failed) return DIM_NONE;
+    sum_normalise(sum);
+    DimId known = find_sum(tab, sum, &hash);
+    if (known) return known;
+    uint32_t n = sum->terms.n;
+    Range range = normal_range(tab, sum, true);
+    if (range.failed) return DIM_NONE;
+    Dim dim = {.constant = sum->constant,
+               .n_terms = n,
+               .terms = arena_copy(tab->arena, sum->terms.data, n * sizeof(Term)),
+               .lo = range.lo,
+               .hi = range.hi,
+               .multiple = range.multiple};
     vec_push(tab->arena, &tab->dims, dim);
     hashids_add(tab->arena, &tab->ids, hash, tab->dims.n - 1);
     return tab->dims.n - 1;
+}
+
+/* The range of a sum, which becomes a dim if the table `keeps` it; otherwise the least value is
+ * tight, and the greatest may not be. */
+static Range sum_range(DimTab *tab, Sum *sum, bool keeps) {
+    uint64_t hash;
+    DimId id = DIM_NONE;
+    if (keeps) id = intern_sum(tab, sum);
+    if ((keeps && !id) || sum->failed) return (Range){.failed = true};
+    if (!keeps) sum_normalise(sum);
+    if (!keeps) id = find_sum(tab, sum, &hash);
+    if (!id) return normal_range(tab, sum, false);
+    const Dim *dim = dim_get(tab, id);
+    return (Range){.lo = dim->lo, .hi = dim->hi, .multiple = dim->multiple};
 }
 
 /* sum += factor * dim */
@@ -356,7 +347,7 @@ DimId dim_symbol(DimTab *tab, uint32_t symbol) {
 }
 
 static bool is_number(const DimTab *tab, DimId id, int64_t number) {
-    const Dim *dim = get(tab, id);
+    const Dim *dim = dim_get(tab, id);
     return dim->n_terms == 0 && dim->constant == number;
 }
 
@@ -367,13 +358,18 @@ static KnownSum *known_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
     return &tab->known_sums[hash % N_KNOWN_SUMS];
 }
 
-static DimId make_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
-    Dim da = *get(tab, a), db = *get(tab, b);
+static Sum scaled_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
+    Dim da = *dim_get(tab, a), db = *dim_get(tab, b);
     Sum sum = {0};
-    ArenaMark mark = arena_mark(tab->arena);
-    uint32_t n = tab->dims.n;
     sum_add_dim(tab, &sum, &da, 1);
     sum_add_dim(tab, &sum, &db, factor);
+    return sum;
+}
+
+static DimId make_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
+    ArenaMark mark = arena_mark(tab->arena);
+    uint32_t n = tab->dims.n;
+    Sum sum = scaled_sum(tab, a, b, factor);
     DimId id = intern_sum(tab, &sum);
     if (tab->dims.n == n) arena_rewind(tab->arena, mark);
     return id;
@@ -384,7 +380,7 @@ static DimId add_scaled(DimTab *tab, DimId a, DimId b, int32_t factor) {
     if (!a || !b) return DIM_NONE;
     if (is_number(tab, b, 0)) return a;
     if (factor == 1 && is_number(tab, a, 0)) return b;
-    const Dim *da = get(tab, a), *db = get(tab, b);
+    const Dim *da = dim_get(tab, a), *db = dim_get(tab, b);
     if (!da->n_terms && !db->n_terms) {
         int64_t added, all;
         bool is_good =
@@ -420,7 +416,7 @@ DimId dim_mul(DimTab *tab, DimId a, DimId b) {
     if (!a || !b) return DIM_NONE;
     if (is_number(tab, a, 1)) return b;
     if (is_number(tab, b, 1)) return a;
-    Dim da = *get(tab, a), db = *get(tab, b);
+    Dim da = *dim_get(tab, a), db = *dim_get(tab, b);
     if (!da.n_terms && !db.n_terms) {
         int64_t product;
         return checked_mul(da.constant, db.constant, &product) ? dim_const(tab, product) : DIM_NONE;
@@ -441,7 +437,7 @@ DimId dim_mul(DimTab *tab, DimId a, DimId b) {
 
 DimId dim_mul_const(DimTab *tab, DimId a, int64_t factor) {
     if (!a) return DIM_NONE;
-    Dim da = *get(tab, a);
+    Dim da = *dim_get(tab, a);
     Sum sum = {0};
     sum_add_dim(tab, &sum, &da, factor);
     return intern_sum(tab, &sum);
@@ -470,7 +466,7 @@ static bool monomial_div(DimTab *tab, uint32_t of, uint32_t by, uint32_t *quotie
 /* Splits a = b * quotient + rest term by term, for a b that is a constant or one term. A b of
  * several terms divides only multiples of itself. */
 static void div_terms(DimTab *tab, DimId a, DimId b, Sum *quotient, Sum *rest) {
-    Dim da = *get(tab, a), db = *get(tab, b);
+    Dim da = *dim_get(tab, a), db = *dim_get(tab, b);
     bool b_is_const = db.n_terms == 0;
     int64_t c = b_is_const ? db.constant : db.terms[0].coefficient;
     if (b_is_const) {
@@ -502,11 +498,11 @@ static void div_terms(DimTab *tab, DimId a, DimId b, Sum *quotient, Sum *rest) {
 /* Trial division by a divisor of several terms: finds only exact multiples, by the leading
  * terms. */
 static DimId exact_div_many(DimTab *tab, DimId a, DimId b) {
-    Dim da = *get(tab, a), db = *get(tab, b);
+    Dim da = *dim_get(tab, a), db = *dim_get(tab, b);
     if (da.n_terms == 0) return da.constant == 0 ? a : DIM_NONE;
     DimId quotient = dim_const(tab, 0), rest = a;
     for (int step = 0; step < 16; step++) {
-        Dim dr = *get(tab, rest);
+        Dim dr = *dim_get(tab, rest);
         if (dr.n_terms == 0) return dr.constant == 0 ? quotient : DIM_NONE;
         DimId q = DIM_NONE;
         for (uint32_t i = dr.n_terms; i-- > 0 && !q;) {
@@ -539,7 +535,7 @@ static bool is_single_term(const Dim *dim) {
 DimId dim_exact_div(DimTab *tab, DimId a, DimId b) {
     if (!a || !b || dim_equals_const(tab, b, 0)) return DIM_NONE;
     if (a == b) return dim_const(tab, 1);
-    if (!is_single_term(get(tab, b))) return exact_div_many(tab, a, b);
+    if (!is_single_term(dim_get(tab, b))) return exact_div_many(tab, a, b);
     Sum quotient = {0}, rest = {0};
     div_terms(tab, a, b, &quotient, &rest);
     if (rest.failed || rest.constant) return DIM_NONE;
@@ -553,27 +549,27 @@ static void drop_fraction(DimTab *tab, Sum *rest, int64_t divisor) {
     moving.terms.data = arena_copy(tab->arena, rest->terms.data, rest->terms.n * sizeof(Term));
     DimId terms = intern_sum(tab, &moving);
     if (!terms || rest->constant < 0) return;
-    int64_t common = gcd(get(tab, terms)->multiple, divisor);
+    int64_t common = gcd(dim_get(tab, terms)->multiple, divisor);
     if (common) rest->constant -= rest->constant % common;
 }
 
 DimId dim_div(DimTab *tab, DimId a, DimId b) {
-    if (!a || !b || get(tab, b)->lo <= 0) return DIM_NONE;
+    if (!a || !b || dim_get(tab, b)->lo <= 0) return DIM_NONE;
     if (dim_equals_const(tab, b, 1)) return a;
     DimId exact = dim_exact_div(tab, a, b);
     if (exact) return exact;
     Sum quotient = {0}, rest = {0};
-    if (is_single_term(get(tab, b))) {
+    if (is_single_term(dim_get(tab, b))) {
         div_terms(tab, a, b, &quotient, &rest);
         int64_t divisor;
         if (dim_is_const(tab, b, &divisor)) drop_fraction(tab, &rest, divisor);
     } else {
-        Dim da = *get(tab, a);
+        Dim da = *dim_get(tab, a);
         sum_add_dim(tab, &rest, &da, 1);
     }
     DimId q = intern_sum(tab, &quotient), r = intern_sum(tab, &rest);
     if (!q || !r) return DIM_NONE;
-    if (get(tab, r)->lo >= 0 && get(tab, r)->hi < get(tab, b)->lo) return q;
+    if (dim_get(tab, r)->lo >= 0 && dim_get(tab, r)->hi < dim_get(tab, b)->lo) return q;
     DimId nested = dim_div_nested(tab, r, b);
     if (nested) return dim_add(tab, q, nested);
     uint32_t atom = intern_atom(tab, (DimAtom){.is_division = true, .numerator = r, .divisor = b});
@@ -585,7 +581,7 @@ DimId dim_div(DimTab *tab, DimId a, DimId b) {
 /* Queries. */
 
 bool dim_is_const(const DimTab *tab, DimId dim, int64_t *value) {
-    const Dim *d = get(tab, dim);
+    const Dim *d = dim_get(tab, dim);
     if (!dim || d->n_terms) return false;
     *value = d->constant;
     return true;
@@ -597,7 +593,7 @@ bool dim_equals_const(const DimTab *tab, DimId dim, int64_t value) {
 }
 
 bool dim_is_symbol(const DimTab *tab, DimId dim, uint32_t *symbol) {
-    const Dim *d = get(tab, dim);
+    const Dim *d = dim_get(tab, dim);
     if (!dim || d->constant || d->n_terms != 1 || d->terms[0].coefficient != 1) return false;
     const Monomial *m = &tab->monomials.data[d->terms[0].monomial];
     if (m->n_atoms != 1 || tab->atoms.data[m->atoms[0]].is_division) return false;
@@ -606,91 +602,49 @@ bool dim_is_symbol(const DimTab *tab, DimId dim, uint32_t *symbol) {
 }
 
 int64_t dim_lo(const DimTab *tab, DimId dim) {
-    return get(tab, dim)->lo;
+    return dim_get(tab, dim)->lo;
 }
 
 int64_t dim_hi(const DimTab *tab, DimId dim) {
-    return get(tab, dim)->hi;
+    return dim_get(tab, dim)->hi;
 }
 
 int64_t dim_multiple(const DimTab *tab, DimId dim) {
-    return get(tab, dim)->multiple;
+    return dim_get(tab, dim)->multiple;
 }
 
+static KnownOrder *known_order(DimTab *tab, DimId a, DimId b) {
+    if (!tab->known_orders) tab->known_orders = arena_array(tab->arena, KnownOrder, N_KNOWN_SUMS);
+    return &tab->known_orders[hash_mix(hash_mix(0, a), b) % N_KNOWN_SUMS];
+}
+
+/* Large plans ask for the order of many pairs, so the difference does not become a dim. */
 bool dim_always_le(DimTab *tab, DimId a, DimId b) {
     if (!a || !b) return false;
-    if (get(tab, a)->hi <= get(tab, b)->lo) return true;
-    if (!get(tab, a)->n_terms && !get(tab, b)->n_terms) return false;
-    DimId difference = dim_sub(tab, b, a);
-    return difference && get(tab, difference)->lo >= 0;
-}
-
-static uint64_t atom_symbols(const DimTab *tab, const DimAtom *atom) {
-    if (!atom->is_division) {
-        const DimRule *rule = dim_symbol_info(tab, atom->symbol)->rule;
-        if (rule && rule->value != DIM_NONE) return dim_symbols_used(tab, rule->value);
-        return (uint64_t)1 << atom->symbol;
-    }
-    return dim_symbols_used(tab, atom->numerator) | dim_symbols_used(tab, atom->divisor);
-}
-
-uint64_t dim_symbols_used(const DimTab *tab, DimId dim) {
-    uint64_t used = 0;
-    const Dim *d = get(tab, dim);
-    for (uint32_t i = 0; i < d->n_terms; i++) {
-        const Monomial *m = &tab->monomials.data[d->terms[i].monomial];
-        for (uint32_t k = 0; k < m->n_atoms; k++)
-            used |= atom_symbols(tab, &tab->atoms.data[m->atoms[k]]);
-    }
-    return used;
-}
-
-static bool atom_eval(const DimTab *tab, const DimAtom *atom, const int64_t *values, int64_t *out) {
-    if (!atom->is_division) {
-        *out = values[atom->symbol];
-        return true;
-    }
-    int64_t n, d;
-    if (!dim_eval(tab, atom->numerator, values, &n) || !dim_eval(tab, atom->divisor, values, &d))
-        return false;
-    if (d <= 0) return false;
-    *out = floor_div(n, d);
-    return true;
-}
-
-bool dim_eval(const DimTab *tab, DimId dim, const int64_t *values, int64_t *value) {
-    const Dim *d = get(tab, dim);
-    int64_t total = d->constant;
-    for (uint32_t i = 0; i < d->n_terms; i++) {
-        const Monomial *m = &tab->monomials.data[d->terms[i].monomial];
-        int64_t product = d->terms[i].coefficient, factor;
-        for (uint32_t k = 0; k < m->n_atoms; k++)
-            if (!atom_eval(tab, &tab->atoms.data[m->atoms[k]], values, &factor) ||
-                !checked_mul(product, factor, &product))
-                return false;
-        if (!checked_add(total, product, &total)) return false;
-    }
-    *value = total;
-    return true;
-}
-
-double dim_number(const DimTab *tab, DimId dim, const int64_t *symbol_values) {
-    int64_t value;
-    return dim != DIM_NONE && dim_eval(tab, dim, symbol_values, &value) ? (double)value : 0;
+    if (dim_get(tab, a)->hi <= dim_get(tab, b)->lo) return true;
+    if (!dim_get(tab, a)->n_terms && !dim_get(tab, b)->n_terms) return false;
+    KnownOrder *known = known_order(tab, a, b);
+    if (known->a == a && known->b == b) return known->is;
+    ArenaMark mark = arena_mark(tab->arena);
+    Sum difference = scaled_sum(tab, b, a, -1);
+    Range range = sum_range(tab, &difference, false);
+    arena_rewind(tab->arena, mark);
+    *known = (KnownOrder){a, b, !range.failed && range.lo >= 0};
+    return known->is;
 }
 
 /* Structure. */
 
 int64_t dim_constant_part(const DimTab *tab, DimId dim) {
-    return get(tab, dim)->constant;
+    return dim_get(tab, dim)->constant;
 }
 
 uint32_t dim_n_terms(const DimTab *tab, DimId dim) {
-    return get(tab, dim)->n_terms;
+    return dim_get(tab, dim)->n_terms;
 }
 
 DimTerm dim_term(const DimTab *tab, DimId dim, uint32_t i) {
-    Term term = get(tab, dim)->terms[i];
+    Term term = dim_get(tab, dim)->terms[i];
     const Monomial *m = &tab->monomials.data[term.monomial];
     return (DimTerm){.coefficient = term.coefficient, .n_atoms = m->n_atoms, .atoms = m->atoms};
 }
