@@ -73,14 +73,6 @@ static void keep_blocks(Composer *c, const LaunchRules *rules) {
     arena_rewind(c->scratch, mark);
 }
 
-static uint32_t *count_users(Arena *arena, const Plan *plan) {
-    uint32_t *n_users = arena_array(arena, uint32_t, plan->buffers.n);
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
-            n_users[plan->kernels.data[k].args.data[i]]++;
-    return n_users;
-}
-
 static EdgesOf list_edges(Arena *arena, const Plan *plan) {
     uint32_t n_nodes = plan->graph->nodes.n, n = plan->edges.n;
     EdgesOf edges = {0};
@@ -137,7 +129,7 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     if (is_long && !plan->graph->fixed_kernels.n)
         c.trial_memo = trial_memo_new(p->arena, plan->graph);
     if (modes & LAUNCH_MODES_IN_BLOCKS) {
-        c.n_users = count_users(p->scratch, plan);
+        c.n_users = plan_count_users(p->scratch, plan);
         c.edges_of = list_edges(p->scratch, plan);
         c.of_versions = list_of_versions(p->scratch, plan);
         c.placed = copy_buffers(p->scratch, plan);

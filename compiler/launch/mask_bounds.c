@@ -190,17 +190,7 @@ static void insert(Bounder *b, Kernel kernel) {
     Plan *plan = b->plan;
     kernel_note_interface(b->arena, &kernel);
     sched_kernel(b->arena, plan, &kernel, b->target);
-    uint32_t at = plan->launches.data[b->launch].first;
-    vec_push(b->arena, &plan->kernels, kernel);
-    for (uint32_t k = plan->kernels.n - 1; k > at; k--)
-        plan->kernels.data[k] = plan->kernels.data[k - 1];
-    plan->kernels.data[at] = kernel;
-    vec_push(b->arena, &plan->launches, (Launch){.mode = LAUNCH_SINGLE});
-    for (uint32_t l = plan->launches.n - 1; l > b->launch; l--) {
-        plan->launches.data[l] = plan->launches.data[l - 1];
-        plan->launches.data[l].first++;
-    }
-    plan->launches.data[b->launch++] = (Launch){.mode = LAUNCH_SINGLE, .first = at, .n = 1};
+    plan_insert_launch(b->arena, plan, b->launch++, &kernel);
     b->online++, b->maker++;
     b->n_made++;
 }

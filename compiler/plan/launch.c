@@ -46,6 +46,36 @@ const Launch *plan_launch_after(const Plan *plan, const Launch *launch) {
     return is_last ? plan_launch_of(plan, plan_n_init(plan)) : launch + 1;
 }
 
+void plan_insert_launch(Arena *arena, Plan *plan, uint32_t at, const Kernel *kernel) {
+    uint32_t first = plan->launches.data[at].first;
+    vec_push(arena, &plan->kernels, *kernel);
+    for (uint32_t k = plan->kernels.n - 1; k > first; k--)
+        plan->kernels.data[k] = plan->kernels.data[k - 1];
+    plan->kernels.data[first] = *kernel;
+    vec_push(arena, &plan->launches, (Launch){.mode = LAUNCH_SINGLE});
+    for (uint32_t l = plan->launches.n - 1; l > at; l--) {
+        plan->launches.data[l] = plan->launches.data[l - 1];
+        plan->launches.data[l].first++;
+    }
+    plan->launches.data[at] = (Launch){.mode = LAUNCH_SINGLE, .first = first, .n = 1};
+}
+
+void plan_move_launch(Arena *scratch, Plan *plan, uint32_t from, uint32_t at) {
+    Launch *launches = plan->launches.data, moved = launches[from];
+    Kernel *kernels = plan->kernels.data;
+    const Kernel *own =
+        arena_copy(scratch, &kernels[moved.first], moved.n * sizeof *plan->kernels.data);
+    for (uint32_t l = from; l + 1 < at; l++) {
+        launches[l] = launches[l + 1];
+        memmove(&kernels[launches[l].first - moved.n], &kernels[launches[l].first],
+                launches[l].n * sizeof *kernels);
+        launches[l].first -= moved.n;
+    }
+    launches[at - 1] = moved;
+    if (at - 1 > from) launches[at - 1].first = launches[at - 2].first + launches[at - 2].n;
+    memcpy(&kernels[launches[at - 1].first], own, moved.n * sizeof *kernels);
+}
+
 Plan plan_extract(Arena *arena, const Plan *plan, uint32_t first, uint32_t n) {
     Plan own = *plan;
     uint32_t begin = n ? plan->launches.data[first].first : 0, n_kernels = 0;

@@ -30,6 +30,10 @@ uint32_t plan_launch_index(const Plan *plan, uint32_t kernel);
 /* The launch that begins after this one: after the last launch of a run, the first one of the next
  * run, which has no init kernels. */
 const Launch *plan_launch_after(const Plan *plan, const Launch *launch);
+/* Adds a launch of the kernel in front of launch `at`, or moves launch `from` there, which comes
+ * before. */
+void plan_insert_launch(Arena *arena, Plan *plan, uint32_t at, const Kernel *kernel);
+void plan_move_launch(Arena *scratch, Plan *plan, uint32_t from, uint32_t at);
 /* Launches [first, first + n) as a separate plan: kernels and launches are copied to the arena;
  * buffers and edges are those of the given plan. */
 Plan plan_extract(Arena *arena, const Plan *plan, uint32_t first, uint32_t n);

@@ -194,6 +194,14 @@ uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
     return add_buffer(arena, plan, buffer);
 }
 
+uint32_t *plan_count_users(Arena *arena, const Plan *plan) {
+    uint32_t *n_users = arena_array(arena, uint32_t, plan->buffers.n);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
+            n_users[plan->kernels.data[k].args.data[i]]++;
+    return n_users;
+}
+
 uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape) {
     uint32_t ordinal = plan_n_buffers(plan, BUFFER_TEMP);
     Buffer buffer = {.kind = BUFFER_TEMP,

@@ -158,6 +158,8 @@ NodeId store_holds(const Plan *plan, const Store *store);
 uint32_t plan_n_buffers(const Plan *plan, BufferKind kind);
 /* Per buffer: its users, the kernels that it is an argument of, ascending. */
 VecU32 *plan_users(Arena *arena, const Plan *plan);
+/* Per buffer: the kernels that have it as an argument. */
+uint32_t *plan_count_users(Arena *arena, const Plan *plan);
 /* Appends the buffer as the last of its kind. Returns its index in the plan. */
 uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer);
 uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape);
