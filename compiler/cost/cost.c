@@ -124,6 +124,22 @@ static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *liv
     return fresh;
 }
 
+/* The share of the buffer's accesses that are in the kernel's band: those that differ by rows and
+ * by its columns. */
+static double band_share(const Kernel *kernel, uint32_t buffer) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t both = 1u << kernel->band.axis | 1u << kernel->band.row_axis, axes = 0;
+    if (!kernel->band.first) return 1;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind == SCALAR_LOAD && load->buffer == buffer)
+            axes |= index_axes(tab, load->index);
+    }
+    const Store *store = kernel_find_store(kernel, buffer);
+    if (store) axes |= index_axes(tab, store->address);
+    return (axes & both) == both ? kernel->band.share : 1;
+}
+
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
     bool is_off_memory = c->plan->buffers.data[buffer].space != BUFFER_GLOBAL;
@@ -131,17 +147,18 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
     for (uint32_t s = 0; s <= kernel->stages.n && !is_off_memory; s++) {
         Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
         if (foot.elems <= 0) continue;
+        double share = band_share(kernel, buffer);
         if (is_again) {
             double fresh = footprint_see_loads(c->arena, c->plan, kernel, buffer, live[s],
                                                c->values, foot, &c->seen[buffer]);
-            p->cost->read_bytes += read_anew(c, p, foot.bytes, fresh);
+            p->cost->read_bytes += share * read_anew(c, p, foot.bytes, fresh);
             if (sched_row(&p->variant->sched).resident) continue;
         } else {
-            p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
+            p->cost->read_bytes += share * read_first(c, p, buffer, live[s], foot);
         }
         double moved =
             foot.bytes > COST_SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
-        p->cost->cache_bytes += fmax(moved, foot.bytes);
+        p->cost->cache_bytes += share * fmax(moved, foot.bytes);
         is_again = true;
     }
     if (is_again) c->touched[buffer] = -1;
@@ -167,8 +184,9 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     if (c->plan->buffers.data[buffer].space != BUFFER_GLOBAL) return;
     Footprint foot = footprint_stores(c->arena, c->plan, p->kernel, buffer, c->values);
     if (foot.elems <= 0) return;
-    p->cost->written_bytes += foot.bytes;
-    p->cost->cache_bytes += foot.bytes;
+    double share = band_share(p->kernel, buffer);
+    p->cost->written_bytes += share * foot.bytes;
+    p->cost->cache_bytes += share * foot.bytes;
     if (foot.bytes > COST_SMALL_BYTES) p->cost->cache_bytes += scattered_bytes(c, p, buffer);
     bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
     if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
@@ -268,6 +286,24 @@ static double again_us(const Coster *c, const Pricing *p) {
     return n > 1 ? (n - 1) * COST_ROW_AGAIN_US : 0;
 }
 
+/* Work is even over the columns, outside and inside the band. Blocks of a GEMM take rows of tiles:
+ * where there are few, the longest ones decide. */
+static void keep_band(const Coster *c, Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    const Band *band = &kernel->band;
+    const Sched *sched = &p->variant->sched;
+    double share = band->share;
+    if (form_info(kernel->form)->multiplies) {
+        DimId n = kernel_axis_extent(kernel, gemm_axis_n(kernel));
+        double units = p->rows / cost_number(c, n) / sched_tile(sched).m;
+        share = fmax(share, fmin(1, band->most * c->card->n_processors / units));
+    }
+    p->cost->n_prims *= band->share;
+    p->cost->n_flops *= band->share;
+    p->cost->arithmetic_us *= share;
+    p->cost->tensor_us *= share;
+}
+
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = fmax(1, fmin(COST_MAX_WIDTH, p->variant->sched.lanes * p->parallel));
@@ -283,6 +319,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     if (info->transposes_loads) cost->memory_us /= COST_TILE_SHARE;
     template.compute(c, p, prims_per_us);
+    if (p->kernel->band.first) keep_band(c, p);
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;

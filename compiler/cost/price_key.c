@@ -192,7 +192,7 @@ static bool has_joins(const Kernel *kernel) {
 
 /* Whether the key has everything of the kernel. */
 static bool may_be_known(const Kernel *kernel) {
-    return !kernel->parts && !kernel->bounds.n && !kernel_updates(kernel) &&
+    return !kernel->parts && !kernel->bounds.n && !kernel->band.first && !kernel_updates(kernel) &&
            !form_info(kernel->form)->divides && !has_images(kernel) && !has_joins(kernel);
 }
 

@@ -300,6 +300,7 @@ static const char *text_after(Driver *driver, PassId pass) {
     case PASS_SCHEDULE:
     case PASS_LAUNCH:
     case PASS_BOUNDS:
+    case PASS_BAND:
     case PASS_DEDUP:
     case PASS_CONTRACT:
     case PASS_PLACE:

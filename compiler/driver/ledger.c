@@ -10,7 +10,7 @@ static const Card *ledger_card(const DriverOptions *options) {
 /* Plans a graph that was changed as advice says. */
 static Plan *plan_changed(void *user, Arena *arena, Graph *graph) {
     Driver *driver = user;
-    PassId last = driver->options.no_fuse ? PASS_SCHEDULE : PASS_BOUNDS;
+    PassId last = driver->options.no_fuse ? PASS_SCHEDULE : PASS_BAND;
     return pipeline_try(&driver->planning, arena, driver->scratch, MODE_COMPILE, graph, NULL, last);
 }
 

@@ -66,6 +66,9 @@ static void write_bounds(Writer *w) {
         put_id(w, kernel->bounds.data[i].greatest);
     }
     put_id(w, kernel->tiles_taken);
+    put_id(w, kernel->band.first);
+    put_id(w, kernel->band.end);
+    put(w, kernel->band.axis);
 }
 
 static void write_maps(Writer *w, const Variant *v) {

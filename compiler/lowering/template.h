@@ -57,6 +57,8 @@ typedef struct TemplateInfo {
     bool cluster_splits_k;
     /* Any number of its blocks uses little of a processor. */
     bool is_small;
+    /* It leaves out what is outside Kernel.band. */
+    bool takes_bands;
 } TemplateInfo;
 
 const TemplateInfo *template_info(TemplateId id);

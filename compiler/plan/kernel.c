@@ -220,6 +220,10 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
         mark(live, kernel->bounds.data[i].greatest);
     }
     if (kernel->tiles_taken) mark(live, kernel->tiles_taken);
+    if (kernel->band.first) {
+        mark(live, kernel->band.first);
+        mark(live, kernel->band.end);
+    }
     mark_operands(kernel->scalars, live);
     return live;
 }

@@ -97,6 +97,19 @@ typedef struct Bounds {
     ScalarId value, least, greatest;
 } Bounds;
 
+/* The band of a matrix of rows and columns: of each tile of BAND_ROWS rows the columns in [first,
+ * end), of which there are some. A kernel with a band leaves the others out: it computes no output,
+ * multiplies no k, reduces no element there. `axis` is that of the columns. The bounds are loads at
+ * any row of the tile, i32: multiples of the chains of a row's sum (ReduceOrder), and of BAND_STEP.
+ * `end` may pass the extent. */
+enum { BAND_ROWS = 256, BAND_STEP = 256 };
+typedef struct Band {
+    ScalarId first, end; /* SCALAR_NONE: there is no band */
+    uint32_t axis, row_axis;
+    DimId n_rows;       /* of the matrix: tiles begin at its first row */
+    double share, most; /* of all columns, about: of the mean row, and of the longest */
+} Band;
+
 /* Arguments that are parts of buffers or constants (launch/part.h). */
 typedef struct KernelParts {
     DimId begins[MAX_KERNEL_ARGS]; /* elements before the kernel's pointer; DIM_NONE: none */
@@ -130,10 +143,11 @@ struct Kernel {
     Vec(Bounds) bounds;    /* of the kernel that makes an online kernel's scores */
     ScalarId tiles_taken; /* of it too: a load of how many tiles of rows blocks have taken, which is
                            * 0 before the launch and behind it; SCALAR_NONE: nobody counts */
-    Vec(NodeId) nodes;    /* ascending: nodes that it computes; empty if it only copies data */
-    Vec(Trace) traces;    /* shared by kernels that one kernel was split into */
-    uint64_t symbols;     /* dims passed to it: bit set of dim symbols */
-    Variant *variants;    /* at most MAX_VARIANTS; shared by copies of the kernel */
+    Band band;
+    Vec(NodeId) nodes; /* ascending: nodes that it computes; empty if it only copies data */
+    Vec(Trace) traces; /* shared by kernels that one kernel was split into */
+    uint64_t symbols;  /* dims passed to it: bit set of dim symbols */
+    Variant *variants; /* at most MAX_VARIANTS; shared by copies of the kernel */
     uint32_t n_variants;
     uint32_t program; /* kernels of a number are copies of one, but for their buffers and nodes, as
                        * fusion made them (fuse/op_kernels.h); 0: no other kernel need be */

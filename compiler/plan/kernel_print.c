@@ -345,6 +345,9 @@ static void print_kernel(Printer *p, uint32_t at) {
                     bounds->greatest);
     }
     if (kernel->tiles_taken) text_printf(p->out, "  tiles taken: s%u\n", kernel->tiles_taken);
+    if (kernel->band.first)
+        text_printf(p->out, "  band along i%u: s%u to s%u\n", kernel->band.axis, kernel->band.first,
+                    kernel->band.end);
     for (uint32_t i = 0; i < kernel->n_variants; i++) print_variant(p, &kernel->variants[i]);
 }
 

@@ -3,6 +3,7 @@
 
 #include "fuse/fuse.h"
 #include "fuse/hoist.h"
+#include "launch/band.h"
 #include "launch/compose.h"
 #include "launch/dedup.h"
 #include "launch/mask_bounds.h"

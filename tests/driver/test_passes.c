@@ -41,6 +41,7 @@ static const struct {
     [PASS_SCHEDULE] = {"variant", "variant"},
     [PASS_LAUNCH] = {"variant", "variant"},
     [PASS_BOUNDS] = {"variant", NULL},
+    [PASS_BAND] = {"variant", NULL},
     [PASS_DEDUP] = {"variant", "variant"},
     [PASS_CONTRACT] = {"variant", NULL},
     [PASS_PLACE] = {"variant", "variant"},

@@ -100,7 +100,7 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Plan
     planning.mode = mode;
     bool ok = pipeline_run(&planning, PASS_SPLIT_K, PASS_SCHEDULE);
     planning.mode = launch_mode;
-    ok = ok && pipeline_run(&planning, PASS_LAUNCH, PASS_BOUNDS);
+    ok = ok && pipeline_run(&planning, PASS_LAUNCH, PASS_BAND);
     planning.mode = mode;
     ok = ok && pipeline_run(&planning, PASS_PLACE, PASS_PLACE);
     arena_free(planning.scratch);

@@ -184,3 +184,12 @@ void gpu_pdl_trigger(Lower *lower) {
     if (lower->triggers_next) gpu_pdl_say(lower->k, "griddepcontrol.launch_dependents;");
     lower->triggers_next = false;
 }
+
+GpuBand gpu_band(const Point *row) {
+    Lower *lower = row->lower;
+    const Band *band = &lower->kernel->band;
+    Point point = point_inside(row);
+    point.lanes = 1;
+    Val first = point_value(&point, band->first), end = point_value(&point, band->end);
+    return (GpuBand){gpu_index(lower, first), gpu_index(lower, end)};
+}

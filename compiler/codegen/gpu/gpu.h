@@ -110,4 +110,10 @@ void gpu_one_block_prefetch(const Lower *lowers, const Launch *launch);
  * values that all bodies share. */
 void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies);
 
+/* The columns of the kernel's band (plan/kernel.h) at the point of a row: index_type. */
+typedef struct GpuBand {
+    Val first, end;
+} GpuBand;
+GpuBand gpu_band(const Point *row);
+
 #endif

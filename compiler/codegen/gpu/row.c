@@ -16,6 +16,7 @@
  * 93. Residual and layernorm of [512,131072] f32, with two blocks, takes 226 us; with a smaller
  * limit 264. */
 enum { MAX_RESIDENT = 32, MAX_SLOTS = 32, FEW_AHEAD_BYTES = 64, AHEAD_BYTES = 128 };
+enum { BAND_CODES = 4 }; /* for different numbers of steps in a band */
 
 typedef struct Row {
     Lower *lower;
@@ -34,8 +35,11 @@ typedef struct Row {
                    * one */
     Val own;      /* index_type: thread * lanes */
     Point point;  /* position of the row */
+    GpuBand band; /* of the row, if the kernel has a band */
     Point steps[MAX_RESIDENT];
-    uint32_t n_steps; /* resident steps; 0: the stages loop */
+    uint32_t n_steps;    /* resident steps; 0: the stages loop, unless */
+    bool has_none;       /* the warp has nothing of the row's band */
+    uint32_t sure_steps; /* the first steps, which are in the band */
     uint32_t n_slots; /* accumulators per reduction: step s of a resident row adds to accumulator s
                        * mod n_slots */
     SharedAccs *shared;   /* per slot, with one entry per warp */
@@ -53,6 +57,14 @@ static void place_thread(Row *row) {
     row->own = gpu_index(row->lower, own);
 }
 
+/* Begins the row where its band does, which is at a multiple of the chains. */
+static void enter_band(Row *row) {
+    row->band = gpu_band(&row->point);
+    if (row->rank) return;
+    row->first = row->band.first;
+    row->count = k_sub(row->k, row->count, row->first);
+}
+
 /* Moves to row `index` of the parallel axes. `segment` NULL: the whole row. */
 static void enter_row(Row *row, Val index, Val segment) {
     Lower *lower = row->lower;
@@ -66,6 +78,7 @@ static void enter_row(Row *row, Val index, Val segment) {
         Val rest = k_sub(k, n, row->first);
         row->count = gpu_segment_count(lower, rest);
     }
+    if (row->kernel->band.first) enter_band(row);
     if (row->exists && !row->repeats)
         row->count = k_select(k, row->exists, row->count, lower_index_const(lower, 0));
 }
@@ -389,7 +402,7 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
 static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
     for (uint32_t s = 0; s < row->n_slots; s++)
         gpu_stage_begin(row->lower, stage, accs + s * MAX_STAGE_VALUES);
-    if (row->n_steps)
+    if (row->n_steps || row->has_none)
         visit_resident(row, stage, accs);
     else
         loop_elements(row, stage, accs);
@@ -450,7 +463,7 @@ static void prepare_stage(Row *row, const Stage *stage) {
 static void run_stage(Row *row, const Stage *stage) {
     Acc accs[MAX_SLOTS * MAX_STAGE_VALUES];
     prepare_stage(row, stage);
-    if (!row->n_steps && gpu_stage_has_segments(row->lower, stage))
+    if (!row->n_steps && !row->has_none && gpu_stage_has_segments(row->lower, stage))
         pass_segments(row, stage, accs);
     else
         pass_elements(row, stage, accs);
@@ -531,26 +544,90 @@ static void make_shared(Row *row) {
     make_barriers(row);
 }
 
-static void make_resident(Row *row) {
+static int64_t step_elems(const Row *row) {
+    return (int64_t)row->sched->row.threads_per_row * row->sched->lanes;
+}
+
+/* Whether the thread's element of resident step `s` exists and is in the row's band: i1, or NULL:
+ * always. `n`: elements that a row has at least. */
+static Val is_taken(const Row *row, uint32_t s, int64_t n) {
     const Codegen *k = row->k;
+    const Kernel *kernel = row->kernel;
+    bool exists = step_elems(row) * (s + 1) <= n && (!row->exists || row->repeats);
+    if (row->band.first)
+        exists = dim_multiple(lower_dims(row->lower), kernel_n_reduced(kernel)) % BAND_STEP == 0;
+    if (exists && (!row->band.first || s < row->sure_steps)) return NULL;
+    Val at = k_addi(k, row->own, step_elems(row) * s);
+    Val is_inside = k_slt(k, at, row->count);
+    if (!row->band.first) return is_inside;
+    at = k_add(k, row->first, at);
+    if (row->rank) is_inside = k_and(k, is_inside, k_sge(k, at, row->band.first));
+    return k_and(k, is_inside, k_slt(k, at, row->band.end));
+}
+
+static void make_resident(Row *row, uint32_t n_steps) {
     int64_t n = dim_lo(lower_dims(row->lower), kernel_n_reduced(row->kernel));
-    int64_t stride = (int64_t)row->sched->row.threads_per_row * row->sched->lanes;
-    row->n_steps = row->sched->row.resident;
+    row->n_steps = n_steps;
     if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
     for (uint32_t s = 0; s < row->n_steps; s++) {
-        row->steps[s] = point_at(row, row->own, stride * s);
-        if (stride * (s + 1) <= n && (!row->exists || row->repeats)) continue;
-        Val at = k_addi(k, row->own, stride * s);
-        row->steps[s].active = k_slt(k, at, row->count);
+        row->steps[s] = point_at(row, row->own, step_elems(row) * s);
+        Val taken = is_taken(row, s, n);
+        if (taken) row->steps[s].active = taken;
     }
 }
 
-static void run_row(Row *row) {
-    if (row->sched->row.resident) make_resident(row);
+static void run_steps(Row *row, uint32_t n_steps) {
+    if (n_steps) make_resident(row, n_steps);
     for (uint32_t i = 0; i < row->kernel->stages.n; i++)
         run_stage(row, &row->kernel->stages.data[i]);
     store_row(row);
     if (row->rank && !row->has_begun) gpu_cluster_wait(row->k);
+}
+
+/* Rows with a band. */
+
+/* Whether each warp has one row, of which a step is as long as the steps of a band, or shorter. */
+static bool has_steps_of_warps(const Row *row) {
+    uint32_t threads = row->sched->row.threads_per_row;
+    return (threads == WARP_THREADS || threads == row->sched->threads) &&
+           BAND_STEP % (WARP_THREADS * row->sched->lanes) == 0;
+}
+
+/* A warp takes the steps that it has in the band: there is code for several numbers of them. Warps
+ * of a row meet at the same barriers of different code. */
+static void run_band(const Row *row) {
+    const Codegen *k = row->k;
+    uint32_t all = row->sched->row.resident, n_codes = all < BAND_CODES ? all : BAND_CODES;
+    LLVMBasicBlockRef done = k_block(k, "ran");
+    Val in_warp = gpu_index(row->lower, k_muli(k, row->lane, row->sched->lanes));
+    Val of_warp = k_add(k, row->first, k_sub(k, row->own, in_warp));
+    Val rest = k_sub(k, row->band.end, of_warp);
+    bool has_own = has_steps_of_warps(row);
+    if (!has_own) n_codes = 1;
+    for (uint32_t c = has_own ? 0 : 1; c <= n_codes; c++) {
+        Row own = *row;
+        LLVMBasicBlockRef fewer = k_block(k, "fewer"), more = k_block(k, "more");
+        uint32_t n_steps = all * c / n_codes;
+        own.point = point_inside(&row->point);
+        own.has_none = c == 0;
+        own.sure_steps = c && has_own ? all * (c - 1) / n_codes + 1 : 0;
+        if (c < n_codes) {
+            Val most = lower_index_const(row->lower, step_elems(row) * n_steps);
+            k_cond_br(k, k_sle(k, rest, most), fewer, more);
+            k_goto(k, fewer);
+        }
+        run_steps(&own, n_steps);
+        k_br(k, done);
+        if (c < n_codes) k_goto(k, more);
+    }
+    k_goto(k, done);
+}
+
+static void run_row(Row *row) {
+    if (row->band.first && !row->rank)
+        run_band(row);
+    else
+        run_steps(row, row->sched->row.resident);
 }
 
 static Row row_new(Lower *lower) {

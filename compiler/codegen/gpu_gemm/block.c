@@ -79,29 +79,53 @@ Val gpu_gemm_next_stage(const Codegen *k, Val at, uint32_t stage_bytes, uint32_t
 
 /* Blocks. */
 
-/* Splits a tile's number within its batch. Tiles are numbered down a group of
- * CODEGEN_GEMM_GROUP_ROWS rows of tiles (the last group may have fewer), then in the next column of
- * tiles. */
+/* Tiles are numbered down a group of CODEGEN_GEMM_GROUP_ROWS rows of tiles (the last group may have
+ * fewer), then in the next column of tiles. */
+typedef struct TileGroup {
+    Val first, size; /* its first row of tiles, and how many it has */
+} TileGroup;
+
+static Val tile_rows(Lower *lower, const GemmTiles *tiles) {
+    uint32_t m = gemm_axis_m(lower->kernel);
+    DimId extent = kernel_axis_extent(lower->kernel, m);
+    return lower_dim(lower, dim_ceil_div(lower_dims(lower), extent, tiles->m));
+}
+
+static TileGroup tile_group(Lower *lower, Val group, Val rows) {
+    const Codegen *k = lower->k;
+    Val eight = lower_index_const(lower, CODEGEN_GEMM_GROUP_ROWS);
+    Val first = k_mul(k, group, eight);
+    Val left = k_sub(k, rows, first);
+    return (TileGroup){first, k_select(k, k_ult(k, left, eight), left, eight)};
+}
+
+/* Splits a tile's number within its batch. */
 static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
-    uint32_t m = gemm_axis_m(lower->kernel);
-    Val rows = lower_dim(lower, dim_ceil_div(dims, kernel_axis_extent(lower->kernel, m), tiles->m));
+    Val rows = tile_rows(lower, tiles);
     Val columns = lower_dim(lower, tiles->across);
-    Val eight = lower_index_const(lower, CODEGEN_GEMM_GROUP_ROWS);
-    Val per_group = k_mul(k, columns, eight);
-    Val group = k_udiv(k, tile, per_group);
+    Val per_group = k_muli(k, columns, CODEGEN_GEMM_GROUP_ROWS);
+    Val number = k_udiv(k, tile, per_group);
     Val in_group = k_urem(k, tile, per_group);
-    Val first = k_mul(k, group, eight);
-    Val left = k_sub(k, rows, first);
-    Val size = k_select(k, k_ult(k, left, eight), left, eight);
-    Val row = k_add(k, first, k_urem(k, in_group, size));
-    Val column = k_udiv(k, in_group, size);
+    TileGroup group = tile_group(lower, number, rows);
+    Val row = k_add(k, group.first, k_urem(k, in_group, group.size));
+    Val column = k_udiv(k, in_group, group.size);
     block->m0 = k_muli(k, row, tiles->m);
     block->n0 = k_muli(k, column, tiles->n);
     if (!dim_equals_const(dims, tiles->begin, 0))
         block->n0 = k_add(k, block->n0, lower_dim(lower, tiles->begin));
+}
+
+Val gpu_gemm_tile_number(Lower *lower, Val row, Val column, const GemmTiles *tiles) {
+    const Codegen *k = lower->k;
+    Val rows = tile_rows(lower, tiles), columns = lower_dim(lower, tiles->across);
+    Val batch = k_udiv(k, row, rows), in_batch = k_urem(k, row, rows);
+    TileGroup group = tile_group(lower, k_udivi(k, in_batch, CODEGEN_GEMM_GROUP_ROWS), rows);
+    Val before = k_mul(k, k_mad(k, batch, rows, group.first), columns);
+    Val in_group = k_mad(k, column, group.size, k_sub(k, in_batch, group.first));
+    return k_add(k, before, in_group);
 }
 
 /* Records the tile for the later kernels of the sequence. */
@@ -143,10 +167,10 @@ GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows) {
                        .is_whole = gpu_gemm_axis_is_multiple(lower, n, columns)};
 }
 
-GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles) {
+/* A block of the kernel, whose batch and tile are to be set. */
+static GemmBlock new_block(Lower *lower, const GemmTiles *tiles) {
     Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
-    DimTab *dims = lower_dims(lower);
     DimId m = kernel_axis_extent(lower->kernel, gemm_axis_m(kernel));
     DimId n = kernel_axis_extent(lower->kernel, gemm_axis_n(kernel));
     GemmBlock block = {.lower = lower,
@@ -156,13 +180,75 @@ GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles) {
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, kernel_axis_extent(lower->kernel, gemm_axis_k(kernel)));
-    if (kernel->n_parallel > 2) {
-        DimId down = dim_ceil_div(dims, m, tiles->m);
-        Val n_tiles = lower_dim(lower, dim_mul(dims, down, tiles->across));
-        block.batch = k_udiv(k, tile, n_tiles);
-        tile = k_urem(k, tile, n_tiles);
-        lower_split(lower, block.batch, 0, kernel->n_parallel - 2, &block.point);
-    }
+    return block;
+}
+
+/* Sets the batch of the tile, of which each batch has `n`. Returns the tile's number within it. */
+static Val enter_batch(GemmBlock *block, Val tile, DimId n) {
+    Lower *lower = block->lower;
+    const Codegen *k = lower->k;
+    const Kernel *kernel = lower->kernel;
+    if (kernel->n_parallel <= 2) return tile;
+    Val n_tiles = lower_dim(lower, n);
+    block->batch = k_udiv(k, tile, n_tiles);
+    tile = k_urem(k, tile, n_tiles);
+    lower_split(lower, block->batch, 0, kernel->n_parallel - 2, &block->point);
+    return tile;
+}
+
+static DimId n_tile_rows(const Lower *lower, const GemmTiles *tiles) {
+    DimId m = kernel_axis_extent(lower->kernel, gemm_axis_m(lower->kernel));
+    return dim_ceil_div(lower_dims(lower), m, tiles->m);
+}
+
+GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles) {
+    GemmBlock block = new_block(lower, tiles);
+    DimId n = dim_mul(lower_dims(lower), n_tile_rows(lower, tiles), tiles->across);
+    tile = enter_batch(&block, tile, n);
     split_tile(&block, tile, tiles);
     return block;
+}
+
+GemmBlock gpu_gemm_row_at(Lower *lower, Val row, const GemmTiles *tiles) {
+    GemmBlock block = new_block(lower, tiles);
+    row = enter_batch(&block, row, n_tile_rows(lower, tiles));
+    block.m0 = k_muli(lower->k, row, tiles->m);
+    block.n0 = lower_index_const(lower, 0);
+    return block;
+}
+
+/* Bands. */
+
+static bool has_band(const Kernel *kernel, uint32_t axis) {
+    return kernel->band.first && kernel->band.axis == axis;
+}
+
+/* The band of the rows from m0 on, which are in one tile of the band, up to the extent. */
+static GpuBand band_of_rows(const GemmBlock *block, Val extent) {
+    const Codegen *k = block->lower->k;
+    Point point = point_inside(&block->point);
+    point.axis[gemm_axis_m(block->lower->kernel)] = block->m0;
+    GpuBand band = gpu_band(&point);
+    band.end = k_umin(k, band.end, extent);
+    return band;
+}
+
+GpuBand gpu_gemm_band_of_k(const GemmBlock *block) {
+    const Kernel *kernel = block->lower->kernel;
+    if (has_band(kernel, gemm_axis_k(kernel))) return band_of_rows(block, block->k);
+    return (GpuBand){lower_index_const(block->lower, 0), block->k};
+}
+
+GpuBand gpu_gemm_band_of_n(const GemmBlock *block) {
+    return band_of_rows(block, block->n);
+}
+
+Val gpu_gemm_in_band(const GemmBlock *block, uint32_t columns) {
+    const Kernel *kernel = block->lower->kernel;
+    const Codegen *k = block->lower->k;
+    if (!has_band(kernel, gemm_axis_n(kernel))) return NULL;
+    GpuBand band = gpu_gemm_band_of_n(block);
+    Val begins = k_ult(k, block->n0, band.end);
+    Val ends = k_ult(k, band.first, k_addi(k, block->n0, columns));
+    return k_and(k, begins, ends);
 }

@@ -38,6 +38,19 @@ GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
 /* The tile number `tile` (index_type), for persistent blocks. */
 GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles);
 
+/* Row of tiles number `row` of all batches: a block without columns. And the number of its tile
+ * `column`. */
+GemmBlock gpu_gemm_row_at(Lower *lower, Val row, const GemmTiles *tiles);
+Val gpu_gemm_tile_number(Lower *lower, Val row, Val column, const GemmTiles *tiles);
+
+/* Of a tile of rows: the elements of k to multiply, [first, end), those of the kernel's band if it
+ * is along k; and the columns of its band along n. */
+GpuBand gpu_gemm_band_of_k(const GemmBlock *block);
+GpuBand gpu_gemm_band_of_n(const GemmBlock *block);
+/* Whether the tile has outputs in the kernel's band: i1; NULL: all tiles have. `columns`: of the
+ * tile. */
+Val gpu_gemm_in_band(const GemmBlock *block, uint32_t columns);
+
 /* The tile in the form that later kernels of the sequence read. */
 BlockTile gpu_gemm_tile(const GemmBlock *block);
 

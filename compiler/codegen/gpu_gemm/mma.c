@@ -18,6 +18,7 @@ typedef struct Mma {
     const Sched *sched;
     MmaTile tile;
     MmaOperand operands[2];
+    GpuBand of_k; /* the elements of k to multiply */
     uint32_t stage_bytes;
     Val shared;
 } Mma;
@@ -31,6 +32,7 @@ static void mma_init(Mma *mma, Lower *lower) {
     ScalarId roots[2] = {reduce->lhs, reduce->rhs};
     gpu_gemm_prepare_batch(&block, roots, 2);
     mma_tile_init(&mma->tile, &block);
+    mma->of_k = gpu_gemm_band_of_k(&block);
     mma_operand_init(&mma->operands[0], &mma->tile.block, true, 0);
     uint32_t left_bytes = mma_operand_bytes(&mma->operands[0]);
     mma_operand_init(&mma->operands[1], &mma->tile.block, false, left_bytes);
@@ -133,9 +135,9 @@ static void run_stage_by_groups(Mma *mma, Mainloop *loop_state, Val k0, uint32_t
 static void fill_stage(Mma *mma, Val number) {
     const Codegen *k = mma->k;
     Val at = k_muli(k, number, mma->stage_bytes);
-    Val k0 = k_muli(k, number, mma->sched->gemm.tile_k);
+    Val k0 = gpu_index(mma->lower, k_muli(k, number, mma->sched->gemm.tile_k));
     Val stage = stage_at(mma, at);
-    fetch(mma, gpu_index(mma->lower, k0), stage);
+    fetch(mma, k_add(k, mma->of_k.first, k0), stage);
     put(mma, stage);
 }
 
@@ -156,7 +158,7 @@ static void fill_ahead(Mma *mma, uint32_t n) {
 static void begin_stages(Mma *mma, Mainloop *loop_state, uint32_t ahead) {
     gpu_copies_wait(mma->k, ahead - 1);
     gpu_barrier(mma->k);
-    MmaStep first = {0, lower_index_const(mma->lower, 0)};
+    MmaStep first = {0, mma->of_k.first};
     load_fragments(mma, stage_at(mma, loop_state->read), first, &loop_state->fragments);
 }
 
@@ -172,7 +174,7 @@ static void run_k(Mma *mma) {
         await_stage_of_groups(mma, ahead - 1);
     else
         begin_stages(mma, &loop_state, ahead);
-    Loop loop = loop_over(k, mma->tile.block.k, depth);
+    Loop loop = loop_begin(k, mma->of_k.first, mma->of_k.end, depth);
     loop_carry(k, &loop, mma->tile.accs, mma->tile.n_accs);
     loop_carry(k, &loop, &loop_state.read, 1);
     loop_carry(k, &loop, &loop_state.fill, 1);
@@ -207,6 +209,10 @@ static void run_k_if_any(Mma *mma) {
 void emit_gpu_gemm_mma(Lower *lower) {
     Mma *mma = arena_array(lower->k->arena, Mma, 1);
     mma_init(mma, lower);
+    Val is_inside = gpu_gemm_in_band(&mma->tile.block, mma->sched->gemm.tile_n);
+    If inside = {0};
+    if (is_inside) inside = if_begin(mma->k, is_inside);
     run_k_if_any(mma);
     mma_tile_epilogue(&mma->tile);
+    if (is_inside) if_end(mma->k, &inside);
 }

@@ -78,8 +78,8 @@ void wgmma_place_thread(Wgmma *w) {
     if (w->sched->cluster > 1) w->rank = gpu_special(k, "cluster.ctarank");
 }
 
-static Loop each_stage(const Wgmma *w, Val k) {
-    return loop_over(w->k, k, wgmma_depth(w->dtype));
+static Loop each_stage(const Wgmma *w, GpuBand of_k) {
+    return loop_begin(w->k, of_k.first, of_k.end, wgmma_depth(w->dtype));
 }
 
 /* The producer warp. */
@@ -193,7 +193,7 @@ static void fill_tile(Wgmma *w, Val number, Val *ring) {
     const Codegen *k = w->k;
     wgmma_take_maps(w, wgmma_kernel_of_tile(w, &number));
     GemmBlock block = wgmma_tile_at(w, number);
-    Loop stages = each_stage(w, lower_dim(w->lower, wgmma_extent_of_k(w)));
+    Loop stages = each_stage(w, wgmma_k_of_number(w, number));
     loop_carry(k, &stages, ring, 2);
     PipelineState place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
@@ -204,11 +204,9 @@ static void fill_tile(Wgmma *w, Val number, Val *ring) {
 }
 
 static void fill_tiles(Wgmma *w, Val *ring) {
-    const Codegen *k = w->k;
-    Loop tiles = wgmma_each_tile(w);
-    loop_carry(k, &tiles, ring, 2);
-    wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
-    loop_end(k, &tiles);
+    WgmmaWalk walk = wgmma_walk(w, ring, 2);
+    wgmma_work_by_code(w, walk.number, fill_tile, ring, 2, 2);
+    wgmma_walked(w, &walk);
 }
 
 static void set_registers(const Wgmma *w, bool more) {
@@ -252,19 +250,19 @@ static void make_accumulators(const Wgmma *w, Val *accs) {
 /* Multiplies all steps of k, but does not wait for the last ones. The accumulators begin at +0. A
  * stage is released once the next stage's multiplications have begun. Advances `ring`, and returns
  * the stage that is still to be released. */
-static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const Val *accs) {
+static Val multiply_stages(const Wgmma *w, GpuBand of_k, PipelineState *ring, const Val *accs) {
     const Codegen *k = w->k;
     Val zero = LLVMConstNull(w->acc_type);
     for (uint32_t i = 0; i < w->width / 2; i++) k_store(k, zero, accs[i]);
     Val before = k_i32(k, 0); /* the stage before */
-    Loop loop = each_stage(w, at_k);
+    Loop loop = each_stage(w, of_k);
     loop_carry(k, &loop, &ring->stage, 1);
     loop_carry(k, &loop, &ring->parity, 1);
     loop_carry(k, &loop, &before, 1);
     wgmma_wait(w, wgmma_full(w, ring->stage), ring->parity);
     wgmma_multiply(w, ring->stage, accs, false);
     k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
-    Val is_later = k_sgti(k, loop.index, 0);
+    Val is_later = k_slt(k, of_k.first, loop.index);
     wgmma_release(w, before, is_later);
     before = ring->stage;
     *ring = pipeline_next(w->k, *ring, w->sched->gemm.stages);
@@ -274,14 +272,14 @@ static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const 
 
 /* The same for 8-bit floats, but waits. A stage is as deep as a part: its sums, `parts`, are added
  * to the accumulators. Every stage but the last is released. */
-static Val multiply_parts(const Wgmma *w, Val at_k, PipelineState *ring, const Val *accs,
+static Val multiply_parts(const Wgmma *w, GpuBand of_k, PipelineState *ring, const Val *accs,
                           const Val *parts) {
     const Codegen *k = w->k;
     Val zero = LLVMConstNull(w->acc_type);
     uint32_t n = w->width / 2;
     for (uint32_t i = 0; i < n; i++) k_store(k, zero, accs[i]);
     Val last = k_i32(k, 0);
-    Loop loop = each_stage(w, at_k);
+    Loop loop = each_stage(w, of_k);
     loop_carry(k, &loop, &ring->stage, 1);
     loop_carry(k, &loop, &ring->parity, 1);
     loop_carry(k, &loop, &last, 1);
@@ -289,7 +287,7 @@ static Val multiply_parts(const Wgmma *w, Val at_k, PipelineState *ring, const V
     wgmma_multiply(w, ring->stage, parts, true);
     wgmma_finish(w, parts);
     Val next = k_addi(k, loop.index, wgmma_depth(w->dtype));
-    Val has_next = k_slt(k, next, at_k);
+    Val has_next = k_slt(k, next, of_k.end);
     wgmma_release(w, ring->stage, has_next);
     for (uint32_t i = 0; i < n; i++) {
         Val part = k_load(k, w->acc_type, parts[i]), acc = k_load(k, w->acc_type, accs[i]);
@@ -309,30 +307,28 @@ static void epilogue_of_code(Wgmma *w, Val number, Val *values) {
 
 /* `ring` has the stage, its parity, and the parity of the results' buffer. */
 static void multiply_tiles(Wgmma *w, Val *ring) {
-    const Codegen *k = w->k;
     Val values[WGMMA_MAX_VALUES], parts[WGMMA_MAX_ACCUMULATORS];
     bool is_one = w->lower->n_codes == 1, has_parts = dtype_in(w->dtype, DTS_STORED);
     WgmmaEpilogue epilogue;
     make_accumulators(w, values);
     if (has_parts) make_accumulators(w, parts);
-    Loop tiles = wgmma_each_tile(w);
-    loop_carry(k, &tiles, ring, 3);
+    WgmmaWalk walk = wgmma_walk(w, ring, 3);
     bool has_store_warps = w->sched->gemm.store_warps > 0;
-    if (is_one && !has_store_warps) epilogue = wgmma_begin_epilogue(w, tiles.index);
+    if (is_one && !has_store_warps) epilogue = wgmma_begin_epilogue(w, walk.number);
     PipelineState place = {ring[0], ring[1]};
     Val *last_stage = &values[w->width / 2];
-    Val at_k = wgmma_k_of_tile(w, tiles.index);
-    *last_stage = has_parts ? multiply_parts(w, at_k, &place, values, parts)
-                            : multiply_stages(w, at_k, &place, values);
+    GpuBand of_k = wgmma_k_of_tile(w, walk.number);
+    *last_stage = has_parts ? multiply_parts(w, of_k, &place, values, parts)
+                            : multiply_stages(w, of_k, &place, values);
     if (has_store_warps)
-        ring[2] = wgmma_leave_results(w, &tiles, ring[2], *last_stage, values);
+        ring[2] = wgmma_leave_results(w, &walk, ring[2], *last_stage, values);
     else if (is_one)
         wgmma_end_epilogue(w, &epilogue, *last_stage, values);
     else
-        wgmma_work_by_code(w, tiles.index, epilogue_of_code, values, w->width / 2 + 1, 0);
+        wgmma_work_by_code(w, walk.number, epilogue_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
-    loop_end(k, &tiles);
+    wgmma_walked(w, &walk);
 }
 
 static void run_multiplying(Wgmma *w) {

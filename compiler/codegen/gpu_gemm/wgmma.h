@@ -115,17 +115,29 @@ uint32_t wgmma_cluster(const Wgmma *w); /* blocks */
 GemmTiles wgmma_tiles(const Wgmma *w);
 /* This block's rows of a tile; in a cluster they may begin beyond the matrix. */
 GemmBlock wgmma_tile_at(const Wgmma *w, Val number);
-/* A loop over the block's tiles of all kernels, or over its narrow ones. */
-Loop wgmma_each_tile(const Wgmma *codes);
+/* A loop over the block's tiles of all kernels, or over its narrow ones; or, if a kernel has a band
+ * along n, over its rows of tiles and in each of them over the tiles in the band. Under a band rows
+ * of tiles take different times: blocks take them in rounds, forth and back, so that all have as
+ * much work. */
+typedef struct WgmmaWalk {
+    Loop tiles, columns;
+    bool has_columns; /* `tiles` are rows of tiles */
+    Val number;       /* of the tile */
+} WgmmaWalk;
+/* wgmma_walk begins the loops, which carry the values, and wgmma_walked ends them. */
+WgmmaWalk wgmma_walk(const Wgmma *codes, Val *values, uint32_t n);
+void wgmma_walked(const Wgmma *codes, WgmmaWalk *walk);
+/* Whether the block has a tile after this one: i1. */
+Val wgmma_is_more(const Wgmma *codes, const WgmmaWalk *walk);
 /* Parallel kernels are numbered one after the other. `number` becomes the tile's number within its
  * kernel. Returns the kernel's number, or NULL if there is one kernel. */
 Val wgmma_kernel_of_tile(const Wgmma *w, Val *number);
 /* Switches to the maps, or the pointers, of the kernel. */
 void wgmma_take_maps(Wgmma *w, Val part);
 void wgmma_take_pointers(Wgmma *w, Val part);
-DimId wgmma_extent_of_k(const Wgmma *w);
-/* The extent of k of the kernel that has the tile. */
-Val wgmma_k_of_tile(const Wgmma *codes, Val tile);
+/* The elements of k of the code's tile, and of the kernel that has the tile. */
+GpuBand wgmma_k_of_number(const Wgmma *w, Val number);
+GpuBand wgmma_k_of_tile(const Wgmma *codes, Val tile);
 /* The work on tile `number` of a code. `values` are updated in place. */
 typedef void WgmmaWork(Wgmma *w, Val number, Val *values);
 /* Branches to the code of the kernel that has the tile, if there are several codes. `values` go

@@ -37,7 +37,8 @@ void wgmma_epilogue_sums(const Wgmma *w, const WgmmaEpilogue *epilogue, const Va
 /* With Sched.store_warps, a consumer warp waits for the last multiplications, leaves its results of
  * a tile in shared memory and continues. It stores the last tile of the loop itself, because little
  * work is left to hide the store. `parity` (i32) is 0 or 1; returns that of the next tile. */
-Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage, const Val *accs);
+Val wgmma_leave_results(Wgmma *w, const WgmmaWalk *walk, Val parity, Val last_stage,
+                        const Val *accs);
 /* The work of the store warps, starting with this parity. */
 void wgmma_store_tiles(Wgmma *w, Val *parity);
 /* Stores the rows of warp `warp` (i32) of the tile, all of which are in shared memory. */

@@ -35,13 +35,6 @@ static void put_results(const Wgmma *w, const Val *accs) {
     gpu_gemm_put_fragments(k, &fragments, place);
 }
 
-/* Whether the block has a tile after this one. */
-static Val is_more(const Wgmma *w, const Loop *tiles) {
-    const Codegen *k = w->k;
-    Val next = k_add(k, tiles->index, tiles->step);
-    return k_slt(k, next, tiles->to);
-}
-
 static Val next_parity(const Wgmma *w, Val parity, Val is_stored) {
     const Codegen *k = w->k;
     return k_xor(k, parity, k_zext(k, is_stored, k->i32));
@@ -52,7 +45,8 @@ static void store_own(Wgmma *w, Val number, Val *values) {
     wgmma_epilogue_results(w, wgmma_begin_epilogue(w, number), w->warp);
 }
 
-Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage, const Val *accs) {
+Val wgmma_leave_results(Wgmma *w, const WgmmaWalk *walk, Val parity, Val last_stage,
+                        const Val *accs) {
     const Codegen *k = w->k;
     Val sums[WGMMA_MAX_ACCUMULATORS];
     wgmma_finish(w, accs);
@@ -61,13 +55,13 @@ Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage,
     Val empty = wgmma_results_empty(w, w->warp);
     wgmma_wait(w, empty, k_xori(k, parity, 1));
     put_results(w, sums);
-    Val more = is_more(w, tiles);
+    Val more = wgmma_is_more(w, walk);
     If others = if_begin(k, more);
     arrive(w, wgmma_results_full(w, w->warp));
     if_end(k, &others);
     If self = if_begin(k, k_not(k, more));
     gpu_warp_barrier(k);
-    wgmma_work_by_code(w, tiles->index, store_own, &parity, 1, 0);
+    wgmma_work_by_code(w, walk->number, store_own, &parity, 1, 0);
     if_end(k, &self);
     return next_parity(w, parity, more);
 }
@@ -89,12 +83,11 @@ static void store_results(Wgmma *w, Val number, Val *parity) {
 
 void wgmma_store_tiles(Wgmma *w, Val *parity) {
     const Codegen *k = w->k;
-    Loop tiles = wgmma_each_tile(w);
-    loop_carry(k, &tiles, parity, 1);
-    Val more = is_more(w, &tiles);
+    WgmmaWalk walk = wgmma_walk(w, parity, 1);
+    Val more = wgmma_is_more(w, &walk);
     If others = if_begin(k, more);
-    wgmma_work_by_code(w, tiles.index, store_results, parity, 1, 0);
+    wgmma_work_by_code(w, walk.number, store_results, parity, 1, 0);
     if_end(k, &others);
     *parity = next_parity(w, *parity, more);
-    loop_end(k, &tiles);
+    wgmma_walked(w, &walk);
 }

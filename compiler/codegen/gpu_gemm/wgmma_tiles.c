@@ -35,15 +35,18 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
     return block;
 }
 
-/* The number of tiles of one kernel. */
-static DimId n_tiles(const Wgmma *w) {
+/* The number of rows of tiles of one kernel, and of tiles. */
+static DimId n_tile_rows(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
     DimTab *dims = lower_dims(w->lower);
-    DimId rows = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), w->tiles.m);
-    DimId all = dim_mul(dims, rows, w->tiles.across);
+    DimId all = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), w->tiles.m);
     for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
         all = dim_mul(dims, all, kernel_axis_extent(kernel, axis));
     return all;
+}
+
+static DimId n_tiles(const Wgmma *w) {
+    return dim_mul(lower_dims(w->lower), n_tile_rows(w), w->tiles.across);
 }
 
 static Val by_cluster(const Wgmma *w, Val blocks) {
@@ -72,17 +75,72 @@ static Loop each_narrow_tile(const Wgmma *w) {
     return loop_begin_by(k, first, n_narrow, step);
 }
 
-Loop wgmma_each_tile(const Wgmma *w) {
+/* The block's share of the `all` tiles, or rows of tiles. */
+static Loop each_own(const Wgmma *w, DimId all) {
     Lower *lower = w->lower;
-    if (w->wide) return each_narrow_tile(w);
     Val n_blocks = gpu_index(lower, gpu_special(w->k, "nctaid.x"));
     Val first = by_cluster(w, gpu_block(lower));
-    DimId all = n_own_tiles(w);
-    for (uint32_t c = 1; c < lower->n_codes; c++)
-        all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
     Val end = lower_dim(lower, all);
     Val step = by_cluster(w, n_blocks);
     return loop_begin_by(w->k, first, end, step);
+}
+
+static Loop each_tile(const Wgmma *w) {
+    Lower *lower = w->lower;
+    if (w->wide) return each_narrow_tile(w);
+    DimId all = n_own_tiles(w);
+    for (uint32_t c = 1; c < lower->n_codes; c++)
+        all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
+    return each_own(w, all);
+}
+
+/* The number that comes at the loop's index, if every other round goes backwards. */
+static Val forth_and_back(const Wgmma *w, const Loop *tiles) {
+    const Codegen *k = w->k;
+    Val round = k_udiv(k, tiles->index, tiles->step), first = k_mul(k, round, tiles->step);
+    Val end = k_umin(k, k_add(k, first, tiles->step), tiles->to);
+    Val backwards = k_sub(k, k_add(k, first, k_subi(k, end, 1)), tiles->index);
+    Val is_odd = k_nei(k, k_andi(k, round, 1), 0);
+    return k_select(k, is_odd, backwards, tiles->index);
+}
+
+/* The tiles of a row of tiles that are in the kernel's band. */
+static void begin_columns(const Wgmma *w, WgmmaWalk *walk, Val row, Val *values, uint32_t n) {
+    const Codegen *k = w->k;
+    Lower *lower = w->lower;
+    GemmBlock block = gpu_gemm_row_at(lower, row, &w->tiles);
+    GpuBand band = gpu_gemm_band_of_n(&block);
+    Val step = lower_index_const(lower, w->tiles.n);
+    Val end = k_udiv(k, k_add(k, band.end, k_subi(k, step, 1)), step);
+    walk->columns = loop_begin(k, k_udiv(k, band.first, step), end, 1);
+    loop_carry(k, &walk->columns, values, n);
+    walk->number = gpu_gemm_tile_number(lower, row, walk->columns.index, &w->tiles);
+}
+
+WgmmaWalk wgmma_walk(const Wgmma *w, Val *values, uint32_t n) {
+    const Kernel *kernel = w->lower->kernel;
+    const Band *band = &kernel->band;
+    WgmmaWalk walk = {.has_columns = band->first && band->axis == gemm_axis_n(kernel)};
+    walk.tiles = walk.has_columns ? each_own(w, n_tile_rows(w)) : each_tile(w);
+    loop_carry(w->k, &walk.tiles, values, n);
+    walk.number = band->first ? forth_and_back(w, &walk.tiles) : walk.tiles.index;
+    if (walk.has_columns) begin_columns(w, &walk, walk.number, values, n);
+    return walk;
+}
+
+static Val comes_again(const Codegen *k, const Loop *loop) {
+    Val next = k_add(k, loop->index, loop->step);
+    return k_slt(k, next, loop->to);
+}
+
+Val wgmma_is_more(const Wgmma *w, const WgmmaWalk *walk) {
+    Val more = comes_again(w->k, &walk->tiles);
+    return walk->has_columns ? k_or(w->k, more, comes_again(w->k, &walk->columns)) : more;
+}
+
+void wgmma_walked(const Wgmma *w, WgmmaWalk *walk) {
+    if (walk->has_columns) loop_end(w->k, &walk->columns);
+    loop_end(w->k, &walk->tiles);
 }
 
 Val wgmma_kernel_of_tile(const Wgmma *w, Val *number) {
@@ -153,23 +211,36 @@ void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, ui
     memcpy(values, kept, n_kept * sizeof *kept);
 }
 
-DimId wgmma_extent_of_k(const Wgmma *w) {
+static DimId extent_of_k(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
     return kernel_axis_extent(kernel, gemm_axis_k(kernel));
 }
 
-Val wgmma_k_of_tile(const Wgmma *codes, Val tile) {
+/* The first tile row of a cluster is that of its band. */
+static GemmBlock cluster_tile_at(const Wgmma *w, Val number) {
+    return gpu_gemm_block_at(w->lower, number, &w->tiles);
+}
+
+GpuBand wgmma_k_of_number(const Wgmma *w, Val number) {
+    if (w->lower->kernel->band.first) {
+        GemmBlock block = cluster_tile_at(w, number);
+        return gpu_gemm_band_of_k(&block);
+    }
+    return (GpuBand){lower_index_const(w->lower, 0), lower_dim(w->lower, extent_of_k(w))};
+}
+
+GpuBand wgmma_k_of_tile(const Wgmma *codes, Val tile) {
     Lower *lower = codes->lower;
     const Codegen *k = codes->k;
-    Val at_k = lower_dim(lower, wgmma_extent_of_k(codes));
+    GpuBand of_k = wgmma_k_of_number(codes, tile);
     DimId before = dim_const(lower_dims(lower), 0);
     for (uint32_t c = 1; c < lower->n_codes; c++) {
         before = dim_add(lower_dims(lower), before, n_own_tiles(&codes[c - 1]));
-        if (wgmma_extent_of_k(&codes[c]) == wgmma_extent_of_k(&codes[c - 1])) continue;
+        if (extent_of_k(&codes[c]) == extent_of_k(&codes[c - 1])) continue;
         Val begin = lower_dim(lower, before);
         Val is_past = k_uge(k, tile, begin);
-        Val own = lower_dim(lower, wgmma_extent_of_k(&codes[c]));
-        at_k = k_select(k, is_past, own, at_k);
+        Val own = lower_dim(lower, extent_of_k(&codes[c]));
+        of_k.end = k_select(k, is_past, own, of_k.end);
     }
-    return at_k;
+    return of_k;
 }
