@@ -222,6 +222,7 @@ SHAPES_TEST = $(B)/tests/selftest/test_shapes
 $(SHAPES_TEST): | $(B)/tests/soak/soak
 $(SHAPES_TEST): $(O)/tests/selftest/test_shapes.o $(O)/tests/soak/shapes_sources.o \
   $(O)/tests/soak/shapes_sources_map.o $(O)/tests/soak/shapes_sources_im2col.o \
+  $(O)/tests/soak/shapes_sources_band.o \
   $(O)/tests/soak/shapes_templates.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 

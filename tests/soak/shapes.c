@@ -326,6 +326,8 @@ static void run_templates(Shapes *shapes, uint32_t wanted) {
             n_open++;
         }
     }
+    for (LoweringId id = 0; id < LOWERING_COUNT; id++)
+        shapes->count.is_too_large[id] = !shapes->count.n[id] && n_too_large[id] >= MAX_TOO_LARGE;
 }
 
 /* `mma:17:3`: template, program, shape. */

@@ -71,6 +71,7 @@ typedef struct ShapeCount {
     uint32_t n_slots;
     uint32_t n[LOWERING_COUNT];
     uint32_t by[LOWERING_COUNT][DT_COUNT][MAX_VARIANTS];
+    bool is_too_large[LOWERING_COUNT]; /* for an emulator: none is wanted */
 } ShapeCount;
 /* `shape`: a hash of the extents. */
 void shape_count_add(ShapeCount *count, const LoweringUse *use, uint64_t shape);

@@ -205,6 +205,8 @@ const char *make_map_flat(Maker *m);
 const char *make_map_tile(Maker *m);
 /* Of windows over images, in shapes_sources_im2col.c. */
 const char *make_im2col(Maker *m);
+/* Of strict masked softmax between products, in shapes_sources_band.c. */
+const char *make_band(Maker *m);
 const char *make_taps(Maker *m);
 const char *make_strips(Maker *m);
 

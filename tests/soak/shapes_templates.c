@@ -212,6 +212,10 @@ static bool is_gemm_online(const Used *u) {
     return u->launch->mode == LAUNCH_GEMM_ONLINE && u->kernel->form == FORM_ONLINE;
 }
 
+static bool is_band(const Used *u) {
+    return u->kernel->band.first && u->kernel->form == FORM_ROW;
+}
+
 static bool is_one_block(const Used *u) {
     return u->is_one_block;
 }
@@ -415,7 +419,12 @@ static void print_template(const ShapeCount *count, LoweringId id, Text *out) {
             text_printf(out, " v%u:%u", v, count->by[id][d][v]);
         }
     }
+    if (count->is_too_large[id]) text_puts(out, " too large");
     text_puts(out, "\n");
+}
+
+static bool lacks_shapes(const ShapeCount *count, LoweringId id, uint32_t wanted) {
+    return count->n[id] < wanted && !count->is_too_large[id];
 }
 
 uint32_t shape_count_print(const ShapeCount *count, const Target *target, uint32_t wanted,
@@ -426,10 +435,10 @@ uint32_t shape_count_print(const ShapeCount *count, const Target *target, uint32
     for (LoweringId id = 0; id < LOWERING_COUNT; id++) {
         if (!lowering_is_on(id, target)) continue;
         print_template(count, id, out);
-        n_short += count->n[id] < wanted;
+        n_short += lacks_shapes(count, id, wanted);
     }
     for (LoweringId id = 0; id < LOWERING_COUNT; id++)
-        if (lowering_is_on(id, target) && count->n[id] < wanted)
+        if (lowering_is_on(id, target) && lacks_shapes(count, id, wanted))
             text_printf(out, "FAILED coverage of %s: %u shapes of %u\n", infos[id].name,
                         count->n[id], wanted);
     return n_short;

@@ -593,34 +593,42 @@ static bool has_steps_of_warps(const Row *row) {
            BAND_STEP % (WARP_THREADS * row->sched->lanes) == 0;
 }
 
+/* Runs `n_steps` steps of the row, the first `n_sure` of which are in the band. */
+static void run_some_steps(const Row *row, uint32_t n_steps, uint32_t n_sure) {
+    Row own = *row;
+    own.point = point_inside(&row->point);
+    own.has_none = n_steps == 0;
+    own.sure_steps = n_sure;
+    run_steps(&own, n_steps);
+}
+
 /* A warp takes the steps that it has in the band: there is code for several numbers of them. Warps
  * of a row meet at the same barriers of different code. */
 static void run_band(const Row *row) {
     const Codegen *k = row->k;
     uint32_t all = row->sched->row.resident, n_codes = all < BAND_CODES ? all : BAND_CODES;
+    if (!has_steps_of_warps(row)) {
+        run_some_steps(row, all, 0);
+        return;
+    }
     LLVMBasicBlockRef done = k_block(k, "ran");
     Val in_warp = gpu_index(row->lower, k_muli(k, row->lane, row->sched->lanes));
     Val of_warp = k_add(k, row->first, k_sub(k, row->own, in_warp));
     Val rest = k_sub(k, row->band.end, of_warp);
-    bool has_own = has_steps_of_warps(row);
-    if (!has_own) n_codes = 1;
-    for (uint32_t c = has_own ? 0 : 1; c <= n_codes; c++) {
-        Row own = *row;
+    uint32_t n_sure = 0;
+    for (uint32_t c = 0; c < n_codes; c++) {
         LLVMBasicBlockRef fewer = k_block(k, "fewer"), more = k_block(k, "more");
         uint32_t n_steps = all * c / n_codes;
-        own.point = point_inside(&row->point);
-        own.has_none = c == 0;
-        own.sure_steps = c && has_own ? all * (c - 1) / n_codes + 1 : 0;
-        if (c < n_codes) {
-            Val most = lower_index_const(row->lower, step_elems(row) * n_steps);
-            k_cond_br(k, k_sle(k, rest, most), fewer, more);
-            k_goto(k, fewer);
-        }
-        run_steps(&own, n_steps);
+        Val most = lower_index_const(row->lower, step_elems(row) * n_steps);
+        k_cond_br(k, k_sle(k, rest, most), fewer, more);
+        k_goto(k, fewer);
+        run_some_steps(row, n_steps, n_sure);
         k_br(k, done);
-        if (c < n_codes) k_goto(k, more);
+        k_goto(k, more);
+        n_sure = n_steps + 1;
     }
-    k_goto(k, done);
+    run_some_steps(row, all, n_sure);
+    k_branch(k, done);
 }
 
 static void run_row(Row *row) {
