@@ -148,7 +148,7 @@ Test(mask_bounds, not_if_the_ids_change_between_them) {
     arena_free(arena);
 }
 
-/* Strict attention takes each tile. */
+/* Strict attention has a band instead. */
 Test(mask_bounds, none_where_hidden_tiles_count) {
     Arena *arena = arena_new(NULL);
     const char *source =
