@@ -135,9 +135,9 @@ static void run_stage_by_groups(Mma *mma, Mainloop *loop_state, Val k0, uint32_t
 static void fill_stage(Mma *mma, Val number) {
     const Codegen *k = mma->k;
     Val at = k_muli(k, number, mma->stage_bytes);
-    Val k0 = gpu_index(mma->lower, k_muli(k, number, mma->sched->gemm.tile_k));
+    Val k0 = k_muli(k, number, mma->sched->gemm.tile_k);
     Val stage = stage_at(mma, at);
-    fetch(mma, k_add(k, mma->of_k.first, k0), stage);
+    fetch(mma, k_add(k, mma->of_k.first, gpu_index(mma->lower, k0)), stage);
     put(mma, stage);
 }
 

@@ -262,7 +262,7 @@ static Val multiply_stages(const Wgmma *w, GpuBand of_k, PipelineState *ring, co
     wgmma_wait(w, wgmma_full(w, ring->stage), ring->parity);
     wgmma_multiply(w, ring->stage, accs, false);
     k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
-    Val is_later = k_slt(k, of_k.first, loop.index);
+    Val is_later = k_sgt(k, loop.index, of_k.first);
     wgmma_release(w, before, is_later);
     before = ring->stage;
     *ring = pipeline_next(w->k, *ring, w->sched->gemm.stages);
