@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-/* Addresses. */
+/* Addresses. Those of shared memory have 32 bits, and wrap: a register may hold a negative number,
+ * to which the instruction adds. */
 
 static uint32_t rank_of(const EmuWarp *warp, uint64_t address) {
-    uint64_t rank = address >> EMU_RANK_SHIFT;
-    return rank ? (uint32_t)rank - 1 : warp->block->rank;
+    uint32_t rank = (uint32_t)address >> EMU_RANK_SHIFT;
+    return rank ? rank - 1 : warp->block->rank;
 }
 
 uint32_t emu_offset_of(uint64_t address) {

@@ -89,6 +89,9 @@ Test(emulator, instructions_give_what_the_manual_says) {
         {F8_MMA("0f45800000"), 0x45810000}, /* beside 2^12, whose last bit is a half */
         {F8_MMA("0f46800000"), 0x46800000}, /* beside 2^14, whose last bit is two */
         {"setp.lt.u32 %p1, %r1, 64; selp.b32 %r3, 5, 6, %p1;", 5},
+        {"mov.b32 %r2, -4; mov.b32 %r4, 9; st.shared.b32 [%r2+8], %r4; "
+         "ld.shared.b32 %r3, [%r2+8];",
+         9},
         {"shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1; xor.b32 %r3, %r2, %r1;", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
