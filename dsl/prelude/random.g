@@ -3,7 +3,7 @@
 # Ten rounds of Philox4x32, as Random123 has them: the four words of a counter become four random words, all of
 # them u32. The key is u32[2].
 def philox(key, c0, c1, c2, c3) {
-  k = reshape(key if dtype(key) == u32 else error("`key` must be u32[2]"), [2])
+  k = reshape(key if (dtype(key) == u32 if kind(key) == "tensor" else false) else error("`key` must be a tensor u32[2]; `shape` comes after it"), [2])
   w0, w1, w2, w3 = loop i in 0:10 with a = c0, b = c1, c = c2, d = c3 {
     k0 = const(i * 2654435769 % 4294967296, u32) + k[0]
     k1 = const(i * 3144134277 % 4294967296, u32) + k[1]
@@ -18,7 +18,7 @@ def philox(key, c0, c1, c2, c3) {
 # row-major order (words 0 and 1) and the number `stream` (word 2), so that an element's words depend on nothing
 # else: targets, tiles and threads do not change them.
 def random_words(key, shape, stream=0) {
-  n = loop k in 0:len(shape) with n = 1 { return n * shape[k] }
+  n = loop k in 0:len(shape if is_list(shape) else error("`shape` must be a list, such as [2, 3], behind `key`")) with n = 1 { return n * shape[k] }
   e = reshape(iota([n], axis=0, dtype=i64), shape)
   return philox(key, cast(e, u32), cast(e >> 32, u32), const(stream, u32), const(0, u32))
 }

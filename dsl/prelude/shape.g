@@ -134,18 +134,21 @@ def repeat_evenly(z, repeats, k) {
 # The whole tensor `repeats` times along each axis, a number for each; more numbers than axes add axes in front.
 def repeat(x, repeats) {
   n = rank(x)
-  is_good = len(repeats) >= n
+  is_good = len(repeats) >= n if is_list(repeats) else false
   counts = repeats if is_good else error("`repeats` must have a number for each of the {n} axes of `x`; `tile` takes fewer")
-  y = loop k in 0:len(counts) with y = reshape(x, [1] * (len(repeats) - rank(x)) + x.shape) {
+  y = loop k in 0:len(counts) with y = reshape(x, [1] * (len(counts) - rank(x)) + x.shape) {
     n = y.shape
-    wide = expand(reshape(y, n[:k] + [1] + n[k:]), n[:k] + [repeats[k]] + n[k:])
-    return reshape(wide, n[:k] + [repeats[k] * n[k]] + n[k + 1:])
+    wide = expand(reshape(y, n[:k] + [1] + n[k:]), n[:k] + [counts[k]] + n[k:])
+    return reshape(wide, n[:k] + [counts[k] * n[k]] + n[k + 1:])
   }
   return y
 }
 
 # `repeat` where `dims` may have fewer numbers than x axes: they are those of the last axes.
-def tile(x, dims) = repeat(x, dims if len(dims) >= rank(x) else [1] * (rank(x) - len(dims)) + dims)
+def tile(x, dims) {
+  n = dims if is_list(dims) else [dims]
+  return repeat(x, n if len(n) >= rank(x) else [1] * (rank(x) - len(n)) + n)
+}
 
 # The lower triangle of the last two axes, up to the diagonal with this number; 0 elsewhere.
 def tril(x, diagonal=0) {
@@ -190,9 +193,9 @@ def full(shape, value, dtype=none) {
   return expand(const(value, usual if dtype == none else dtype), shape)
 }
 
-def zeros(shape, dtype=f32) = expand(const(0, dtype), shape)
+def zeros(shape, dtype=f32) = expand(const(0, dtype if is_list(shape) else error("`shape` must be a list, such as [2, 3]")), shape)
 
-def ones(shape, dtype=f32) = expand(const(1, dtype), shape)
+def ones(shape, dtype=f32) = expand(const(1, dtype if is_list(shape) else error("`shape` must be a list, such as [2, 3]")), shape)
 
 # The integers from `start` to before `end`, `step` apart, i32; of one number those from 0 to before it. A dtype may stand
 # in place of `end`. Where one of the three is no integer, f32 multiples of `step` behind `start`, rounded once.

@@ -33,7 +33,7 @@ graph values(x: f32[2, 4, 6], i: i32[3], t: f32[2, 4, 6], key: u32[2], wide: i64
   r = repeat(x, [1])
   # error@+1 bad-argument: `norm`: `p` is a number: 2 for the Frobenius norm of `axis=none`; there is no nuclear norm
   s = norm(x, p="nuc")
-  # error@+1 bad-argument: `rand`: `key` must be u32[2]
+  # error@+1 bad-argument: `rand`: `key` must be a tensor u32[2]; `shape` comes after it
   u = rand(wide, [3])
   # error@+1 bad-argument: `repeat_interleave`: `repeats` must have 4 numbers, one for each slice
   v = repeat_interleave(x, [1, 2], 1)
