@@ -297,13 +297,12 @@ def take_of_axis(x, indices, k) {
   n_rows = n_elements(x.shape[:k])
   n_columns = n_elements(x.shape[k + 1:])
   n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
-  flat = reshape(reshape(x, [n_rows] + x.shape[k:]), [n_rows, dim(x, k), n_columns])
-  place_type = i32 if most(n_elements(x.shape)) < 2147483647 else i64
+  place_type = i32 if most(n_rows * dim(x, k) * n_columns) < 2147483647 else i64
   at_type = i64 if dtype(indices) == i64 || dtype(indices) == u32 else place_type
   at = cast(reshape(indices, [n_rows, n_taken, n_columns]), at_type)
   k_place = cast(minimum(maximum(at, 0), extent(x, k, at_type) - 1), place_type)
   row = iota(at.shape, axis=0, dtype=place_type) * extent(x, k, place_type) + k_place
-  place = row * extent(flat, 2, place_type) + iota(at.shape, axis=2, dtype=place_type)
+  place = row * iota([n_columns + 1], dtype=place_type)[n_columns:] + iota(at.shape, axis=2, dtype=place_type)
   return reshape(gather(reshape(x, [-1]), place), indices.shape)
 }
 
