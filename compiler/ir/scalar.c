@@ -578,9 +578,11 @@ void scalar_mark_arguments(const ScalarTab *tab, bool *marked) {
 }
 
 ScalarId scalar_without_casts(const ScalarTab *tab, ScalarId id) {
-    while (scalar_get(tab, id)->kind == SCALAR_CVT && dtype_is_float(scalar_get(tab, id)->dtype) &&
-           dtype_is_float(scalar_get(tab, scalar_get(tab, id)->args[0])->dtype))
-        id = scalar_get(tab, id)->args[0];
+    for (const Scalar *s = scalar_get(tab, id);
+         s->kind == SCALAR_CVT && dtype_is_float(s->dtype) && !dtype_in(s->dtype, DTS_STORED) &&
+         dtype_is_float(scalar_get(tab, s->args[0])->dtype);
+         s = scalar_get(tab, id))
+        id = s->args[0];
     return id;
 }
 

@@ -124,7 +124,8 @@ bool *scalar_marks(const ScalarTab *tab);
 /* Marks the arguments of all marked scalars, transitively: everything computed at the same point of
  * the loops. Values that only addresses and guards use are not marked. */
 void scalar_mark_arguments(const ScalarTab *tab, bool *marked);
-/* The scalar without conversions between floats, which keep an infinity. */
+/* The scalar without conversions between floats that keep an infinity: those to 8-bit floats may
+ * not. */
 ScalarId scalar_without_casts(const ScalarTab *tab, ScalarId id);
 /* scalar_mark_arguments for `root` alone. */
 bool *scalar_reached(Arena *arena, const ScalarTab *tab, ScalarId root);

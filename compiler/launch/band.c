@@ -141,6 +141,19 @@ static bool is_between_free(const Bander *b) {
     return true;
 }
 
+/* Whether the predicates of the masks depend on no score, so that another kernel can compute them.
+ */
+static bool are_apart(const Bander *b) {
+    const ScalarTab *tab = scores_of(b)->scalars;
+    bool are = b->n_masks > 0;
+    for (uint32_t i = 0; i < b->n_masks; i++) {
+        const bool *reached = scalar_reached(b->scratch, tab, b->masks[i].shows);
+        for (ScalarId id = 1; id <= b->masks[i].shows; id++)
+            are = are && !(reached[id] && scalar_get(tab, id)->kind == SCALAR_STAGE);
+    }
+    return are;
+}
+
 static bool find_trio(Bander *b, uint32_t first) {
     Trio *t = &b->trio;
     if (!trio_find(t, first, INT64_MAX, INT64_MAX, is_softmax)) return false;
@@ -150,7 +163,7 @@ static bool find_trio(Bander *b, uint32_t first) {
               trio_kernel(t, i)->args.n + N_ENDS <= MAX_KERNEL_ARGS;
     b->n_masks =
         masks_find(scores_of(b)->scalars, scores_of(b)->row_stores.data[0].value, b->masks);
-    return may && b->n_masks;
+    return may && are_apart(b);
 }
 
 /* How much masks hide. */

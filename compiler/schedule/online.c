@@ -98,6 +98,8 @@ void sched_cpu_gemm_online(Arena *scratch, const Target *target, Kernel *scores,
         own[v] = result->variants[v];
         tile_scores(name ? target_by_name(name) : last, scores, result, &made[v]);
         own[v].grid = made[v].grid;
+        own[v].sched.is_wide = made[v].sched.is_wide =
+            own[v].sched.is_wide || made[v].sched.is_wide;
     }
     kernel_set_variants(scratch, scores, made, n);
     kernel_set_variants(scratch, result, own, n);

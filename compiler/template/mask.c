@@ -1,8 +1,10 @@
 /* See mask.h. */
 #include "template/mask.h"
 
+#include <math.h>
+
 static bool is_hidden(const Scalar *arm) {
-    return arm->kind == SCALAR_CONST && dtype_is_float(arm->dtype) && arm->number < -1e308;
+    return arm->kind == SCALAR_CONST && dtype_is_float(arm->dtype) && arm->number == -INFINITY;
 }
 
 uint32_t masks_find(const ScalarTab *tab, ScalarId root, Mask *masks) {

@@ -380,7 +380,19 @@ static const char *const once_wrong[] = {
      "  q = pad(transpose(s, perm=[1, 0]), low=[0, 0], high=[0, 2])\n}\n"),
     /* A param that is an output as it is. */
     ("graph g(x: bf16[1]) -> (y: bf16[1], z: i32[1, 1, 1]) {\n"
-     "  param w: i32[1, 1, 1] = \"w\"\n  y = exp(x)\n  z = w\n}\n")};
+     "  param w: i32[1, 1, 1] = \"w\"\n  y = exp(x)\n  z = w\n}\n"),
+    /* Two kernels of a launch whose indices have different widths. */
+    ("dim M in 1..4096\ndim N in 1..4096\n"
+     "graph g(q: f32[2, M, 64], k: f32[2, N, 64], v: f32[2, N, 16]) -> (y: f32[2, M, 16]) {\n"
+     "  y = attention(q, k, v)\n}\n"),
+    /* The lowest number is not -infinity, nor is -infinity as an 8-bit float. */
+    ("graph g(q: f64[40, 8], k: f64[40, 8], v: f64[40, 8]) -> (y: f64[40, 8]) {\n"
+     "  seen = iota([40, 40], axis=1) < iota([40, 40], axis=0)\n"
+     "  s = where(seen, q @ transpose(k, [1, 0]), -1.7976931348623157e308)\n"
+     "  online { y = softmax(s) @ v }\n}\n"),
+    ("graph g(q: f32[40, 8], k: f32[200, 8], v: f32[200, 8]) -> (y: f32[40, 8]) {\n"
+     "  s = where(iota([40, 200], axis=1) < 100, q @ transpose(k, [1, 0]) - 1000, -inf)\n"
+     "  online { y = softmax(cast(cast(s, f8e4m3), f32)) @ v }\n}\n")};
 
 static void run_once_wrong(const char *source, const Target *target) {
     Arena *arena = arena_new(NULL);

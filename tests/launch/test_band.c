@@ -75,6 +75,9 @@ Test(band, which_programs_have_them) {
         /* A hidden score has a weight, or scores and weights have other readers. */
         {2048, "", "j <= i", "softmax(maximum(c, -1e4), axis=-1) @ v", false},
         {2048, "", "j <= i", "(softmax(c, axis=-1) + 1) @ v", false},
+        {2048, "", "j <= i", "softmax(cast(cast(c, f8e4m3), bf16), axis=-1) @ v", false},
+        /* The mask depends on the scores. */
+        {2048, "", "(s > 1) && (j <= i)", SOFTMAX, false},
         {2048, "", "j <= i", "softmax(c, axis=-1) @ v + 0.5 * (c @ v)", false},
     };
     Arena *arena = arena_new(NULL);
