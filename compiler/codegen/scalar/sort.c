@@ -380,7 +380,8 @@ static void merge_level(const SortRow *sort, const Level *level, Val merged) {
     Val at = k_shl(k, spans.index, shift), number = k_lshr(k, at, level->places_log2);
     Pair pair = find_pair(sort, level, number);
     Val begin = k_shl(k, number, level->places_log2), one = lower_index_const(lower, 1);
-    Val places = least(k, k_shl(k, one, level->places_log2), k_sub(k, merged, begin));
+    Val rest = k_sub(k, merged, begin);
+    Val places = least(k, k_shl(k, one, level->places_log2), rest);
     Val n = k_sub(k, k_add(k, begin, places), at);
     if (sort->span_log2 != SORT_WHOLE) n = least(k, n, k_shl(k, one, shift));
     Val to = widen(sort, begin), first = widen(sort, k_sub(k, at, begin));
