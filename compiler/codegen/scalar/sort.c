@@ -367,7 +367,8 @@ static Val length_merged(const Lower *lower, const Level *level) {
     Val last = k_subi(k, count_parts(k, level->length, level->merged_log2), 1);
     Val rest = k_sub(k, level->length, k_shl(k, last, level->merged_log2));
     Val places = k_shl(k, lower_index_const(lower, 1), level->places_log2);
-    return k_add(k, k_shl(k, last, level->places_log2), least(k, places, rest));
+    Val of_last = least(k, places, rest);
+    return k_add(k, k_shl(k, last, level->places_log2), of_last);
 }
 
 static void merge_level(const SortRow *sort, const Level *level, Val merged) {
