@@ -124,8 +124,8 @@ static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *liv
     return fresh;
 }
 
-/* The share of the buffer's accesses that are in the kernel's band: those that differ by rows and
- * by its columns. */
+/* The share of the buffer that a kernel with a band reads or writes: the band's, if an index of the
+ * buffer has both the row and the column of the band; else 1. */
 static double band_share(const Kernel *kernel, uint32_t buffer) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     uint32_t both = 1u << kernel->band.axis | 1u << kernel->band.row_axis, axes = 0;

@@ -262,7 +262,7 @@ void sema_name_params(Sema *sema, const AstGraph *ast);
 void sema_body(Sema *sema, const AstStmts *body);
 void sema_graph(Sema *sema, const AstGraph *ast);
 
-/* Calls of what is not elementwise: front/calls.def lists them with these handlers. */
+/* The handlers of calls with named parameters, as front/calls.def lists them. */
 #define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);
 #define BUILTIN(handler, ...) Value call_##handler(Sema *sema, const Call *call);
 #include "front/calls.def"

@@ -238,28 +238,16 @@ static Maker new_maker(const Bander *b, const char *suffix) {
     return maker;
 }
 
-/* Ends the parallel axes. */
-static void begin_reduced(Maker *maker, uint32_t n_parallel, uint32_t n_reduced) {
+/* Ends the parallel axes, and begins the one stage. */
+static void begin_reduced(const Bander *b, Maker *maker, uint32_t n_parallel, uint32_t n_reduced) {
+    vec_push(b->arena, &maker->kernel.stages, (Stage){.reduces = {0}});
     maker->kernel.n_parallel = maker->kernel.first_reduced = n_parallel;
     maker->kernel.n_reduced = n_reduced;
 }
 
-/* Reduces the value by the op. Returns the result. */
 static ScalarId reduce(const Bander *b, Maker *maker, OpId op, ScalarId value) {
-    Kernel *kernel = &maker->kernel;
-    uint32_t slot = kernel->reduces.n;
-    Dtype dtype = scalar_get(maker->scalars, value)->dtype;
-    Reduce reduce = {.node = result_of(b)->reduces.data[0].node,
-                     .combine = op_info(op)->combine,
-                     .acc = dtype,
-                     .identity = dtype_round(dtype, op_info(op)->identity),
-                     .value = value,
-                     .divisor = DIM_NONE,
-                     .result = dtype};
-    if (!slot) vec_push(b->arena, &kernel->stages, (Stage){.reduces = {0}});
-    vec_push(b->arena, &kernel->reduces, reduce);
-    vec_push(b->arena, &kernel->stages.data[0].reduces, slot);
-    return scalar_stage(maker->scalars, dtype, slot, kernel_parallel_axes(kernel));
+    NodeId node = result_of(b)->reduces.data[0].node;
+    return kernel_reduce(b->arena, &maker->kernel, node, op, value);
 }
 
 /* The least of the first columns and the greatest of the ends, in their place. */
@@ -268,18 +256,12 @@ static void reduce_ends(const Bander *b, Maker *maker, ScalarId *ends) {
     ends[END] = reduce(b, maker, OP_MAX, ends[END]);
 }
 
-/* Stores the ends once for each row. */
+/* Stores the ends once for each row, and schedules the kernel. */
 static void store_ends(Bander *b, Maker *maker, const ScalarId *ends) {
     Kernel *kernel = &maker->kernel;
     NodeId node = result_of(b)->reduces.data[0].node;
-    Shape shape = {.rank = 1, .dims = {kernel_n_rows(kernel)}};
-    IndexId place = index_row_major(maker->indices, kernel->n_parallel);
-    for (uint32_t i = 0; i < N_ENDS; i++) {
-        maker->buffers[i] = plan_add_temp(b->arena, b->plan, node, DT_I32, shape);
-        Store store = {.buffer = maker->buffers[i], .address = place, .value = ends[i]};
-        store.node = node;
-        vec_push(b->arena, &kernel->row_stores, store);
-    }
+    for (uint32_t i = 0; i < N_ENDS; i++)
+        maker->buffers[i] = plan_store_rows(b->arena, b->plan, kernel, node, ends[i]);
     kernel_note_interface(b->arena, kernel);
     sched_kernel(b->arena, b->plan, kernel, b->target);
 }
@@ -339,7 +321,7 @@ static uint32_t make_finite(Bander *b) {
     uint32_t in_part = index_new_axis(maker.indices, length);
     DimId n = kernel_axis_extent(gemm, gemm_axis_n(gemm));
     uint32_t column = index_new_axis(maker.indices, n);
-    begin_reduced(&maker, in_part, 2);
+    begin_reduced(b, &maker, in_part, 2);
     IndexId first = index_scale(maker.indices, index_axis(maker.indices, part), length);
     IndexId row = index_add(maker.indices, first, index_axis(maker.indices, in_part));
     if (dim_multiple(dims, n_columns(b)) % VALUE_PARTS) row = not_past(&maker, row, n_columns(b));
@@ -371,7 +353,7 @@ static uint32_t make_seen(Bander *b) {
     uint32_t batches = add_batch_axes(&maker, gemm, axes, &rebuild);
     uint32_t row = index_new_axis(maker.indices, n_rows(b));
     uint32_t column = index_new_axis(maker.indices, n_columns(b));
-    begin_reduced(&maker, column, 1);
+    begin_reduced(b, &maker, column, 1);
     rebuild.axes[gemm_axis_m(gemm)] = index_axis(maker.indices, row);
     rebuild.axes[gemm_axis_n(gemm)] = index_axis(maker.indices, column);
     ScalarId seen = scalar_const_int(maker.scalars, DT_BOOL, 1), ends[N_ENDS];
@@ -431,7 +413,7 @@ static void make_tiles(Bander *b, uint32_t finite_batches, uint32_t seen_batches
     uint32_t batch = index_new_axis(tab, gemm_n_batches(scores_of(b)));
     uint32_t tile = index_new_axis(tab, n_tiles(b));
     uint32_t in_tile = index_new_axis(tab, dim_const(dims, BAND_ROWS));
-    begin_reduced(&maker, in_tile, 1);
+    begin_reduced(b, &maker, in_tile, 1);
     IndexId row = index_scale(tab, index_axis(tab, tile), dim_const(dims, BAND_ROWS));
     row = index_add(tab, row, index_axis(tab, in_tile));
     if (dim_multiple(dims, n_rows(b)) % BAND_ROWS) row = not_past(&maker, row, n_rows(b));

@@ -143,46 +143,25 @@ static Kernel new_kernel(const Bounder *b, const Domain *domain) {
                     .scalars = domain->scalars};
 }
 
+static NodeId node_of(const Bounder *b) {
+    return b->plan->kernels.data[b->online].reduces.data[0].node;
+}
+
 /* Lets the row kernel reduce the value. */
-static Extremes add_extremes(const Bounder *b, const Domain *domain, ScalarId value, Kernel *kernel,
-                             uint32_t zeros) {
+static Extremes add_extremes(const Bounder *b, ScalarId value, Kernel *kernel, uint32_t zeros) {
     static const OpId ops[N_EXTREMES] = {[LEAST] = OP_MIN, [GREATEST] = OP_MAX};
-    NodeId node = b->plan->kernels.data[b->online].reduces.data[0].node;
-    Dtype dtype = scalar_get(domain->scalars, value)->dtype;
-    Shape shape = {.rank = 1, .dims = {kernel_n_rows(kernel)}};
-    IndexId place = index_row_major(scalartab_indices(domain->scalars), kernel->n_parallel);
     Extremes extremes = {.value = value, .maker = kernel->name, .zeros = zeros};
     for (uint32_t i = 0; i < N_EXTREMES; i++) {
-        uint32_t slot = kernel->reduces.n;
-        Reduce reduce = {.node = node,
-                         .combine = op_info(ops[i])->combine,
-                         .acc = dtype,
-                         .identity = dtype_round(dtype, op_info(ops[i])->identity),
-                         .value = value,
-                         .divisor = DIM_NONE,
-                         .result = dtype};
-        extremes.buffers[i] = plan_add_temp(b->arena, b->plan, node, dtype, shape);
-        ScalarId result = scalar_stage(domain->scalars, dtype, slot, kernel_parallel_axes(kernel));
-        vec_push(b->arena, &kernel->reduces, reduce);
-        vec_push(b->arena, &kernel->stages.data[0].reduces, slot);
-        vec_push(
-            b->arena, &kernel->row_stores,
-            (Store){
-                .buffer = extremes.buffers[i], .address = place, .value = result, .node = node});
+        ScalarId result = kernel_reduce(b->arena, kernel, node_of(b), ops[i], value);
+        extremes.buffers[i] = plan_store_rows(b->arena, b->plan, kernel, node_of(b), result);
     }
     return extremes;
 }
 
 /* Lets the row kernel store zeros. Returns their buffer. */
-static uint32_t add_zeros(const Bounder *b, const Domain *domain, Kernel *kernel) {
-    NodeId node = b->plan->kernels.data[b->online].reduces.data[0].node;
-    Shape shape = {.rank = 1, .dims = {kernel_n_rows(kernel)}};
-    uint32_t buffer = plan_add_temp(b->arena, b->plan, node, DT_I32, shape);
-    Store store = {.buffer = buffer, .node = node};
-    store.address = index_row_major(scalartab_indices(domain->scalars), kernel->n_parallel);
-    store.value = scalar_const(domain->scalars, DT_I32, 0);
-    vec_push(b->arena, &kernel->row_stores, store);
-    return buffer;
+static uint32_t add_zeros(const Bounder *b, Kernel *kernel) {
+    ScalarId zero = scalar_const(kernel->scalars, DT_I32, 0);
+    return plan_store_rows(b->arena, b->plan, kernel, node_of(b), zero);
 }
 
 /* Puts the kernel and a launch of it in front of the launch. */
@@ -280,8 +259,8 @@ static void bound_values(Bounder *b, Domain *domain) {
         }
         ScalarId copy = in_domain(b, domain, value);
         if (!find_extremes(b, domain, copy)) {
-            if (!kernel.reduces.n && walks_over_tiles(b)) zeros = add_zeros(b, domain, &kernel);
-            Extremes extremes = add_extremes(b, domain, copy, &kernel, zeros);
+            if (!kernel.reduces.n && walks_over_tiles(b)) zeros = add_zeros(b, &kernel);
+            Extremes extremes = add_extremes(b, copy, &kernel, zeros);
             vec_push(b->arena, &domain->known, extremes);
         }
         const Extremes *extremes = find_extremes(b, domain, copy);

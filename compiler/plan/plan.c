@@ -194,6 +194,31 @@ uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
     return add_buffer(arena, plan, buffer);
 }
 
+ScalarId kernel_reduce(Arena *arena, Kernel *kernel, NodeId node, OpId op, ScalarId value) {
+    uint32_t slot = kernel->reduces.n;
+    Dtype dtype = scalar_get(kernel->scalars, value)->dtype;
+    Reduce reduce = {.node = node,
+                     .combine = op_info(op)->combine,
+                     .acc = dtype,
+                     .identity = dtype_round(dtype, op_info(op)->identity),
+                     .value = value,
+                     .divisor = DIM_NONE,
+                     .result = dtype};
+    vec_push(arena, &kernel->reduces, reduce);
+    vec_push(arena, &kernel->stages.data[kernel->stages.n - 1].reduces, slot);
+    return scalar_stage(kernel->scalars, dtype, slot, kernel_parallel_axes(kernel));
+}
+
+uint32_t plan_store_rows(Arena *arena, Plan *plan, Kernel *kernel, NodeId node, ScalarId value) {
+    Shape shape = {.rank = 1, .dims = {kernel_n_rows(kernel)}};
+    Dtype dtype = scalar_get(kernel->scalars, value)->dtype;
+    Store store = {.buffer = plan_add_temp(arena, plan, node, dtype, shape), .value = value};
+    store.node = node;
+    store.address = index_row_major(scalartab_indices(kernel->scalars), kernel->n_parallel);
+    vec_push(arena, &kernel->row_stores, store);
+    return store.buffer;
+}
+
 uint32_t *plan_count_users(Arena *arena, const Plan *plan) {
     uint32_t *n_users = arena_array(arena, uint32_t, plan->buffers.n);
     for (uint32_t k = 0; k < plan->kernels.n; k++)

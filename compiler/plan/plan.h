@@ -158,6 +158,11 @@ NodeId store_holds(const Plan *plan, const Store *store);
 uint32_t plan_n_buffers(const Plan *plan, BufferKind kind);
 /* Per buffer: its users, the kernels that it is an argument of, ascending. */
 VecU32 *plan_users(Arena *arena, const Plan *plan);
+/* Lets the last stage of the row kernel reduce the value by the op, for the node. Returns the
+ * result. */
+ScalarId kernel_reduce(Arena *arena, Kernel *kernel, NodeId node, OpId op, ScalarId value);
+/* Lets the kernel store the value once for each row, to a temporary of the node. Returns it. */
+uint32_t plan_store_rows(Arena *arena, Plan *plan, Kernel *kernel, NodeId node, ScalarId value);
 /* Per buffer: the kernels that have it as an argument. */
 uint32_t *plan_count_users(Arena *arena, const Plan *plan);
 /* Appends the buffer as the last of its kind. Returns its index in the plan. */

@@ -66,8 +66,8 @@ static bool may(const Scheduler *s) {
     return choose_lane_axis(s) != NO_AXIS;
 }
 
-/* The rows of outputs of a unit. Of vectors it has one of the lane axis, so few rows are work
- * enough, if they are several times those that neighbouring units pack too. */
+/* The rows of outputs of a unit. A unit of vectors has one vector along the lane axis. So few rows
+ * are work enough, if they are several times the rows that neighbouring units pack as well. */
 static int64_t plane_rows(const CpuPlanes *planes, uint32_t lanes, int64_t n, int64_t most) {
     enum { LEAST_SHARE = 4, UNIT = 4 * SCHED_CPU_TAPS_UNIT };
     if (planes->width > 1) {

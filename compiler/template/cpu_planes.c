@@ -12,7 +12,7 @@ static bool takes_walked(Arena *arena, const Kernel *kernel, uint32_t axis, CpuP
     return cpu_strips_across(arena, kernel, planes->image, axis, &planes->along, &planes->across);
 }
 
-/* `taken`: the axes of the weight, and those that have a use. */
+/* `taken`: bit set of the axes on which the weight depends or that already have a use. */
 static bool find_walked(Arena *arena, const Kernel *kernel, uint32_t taken, CpuPlanes *planes) {
     for (uint32_t axis = kernel->n_parallel; axis-- > 0;)
         if (!(taken >> axis & 1) && takes_walked(arena, kernel, axis, planes)) return true;

@@ -165,8 +165,8 @@ Test(sort, gpu, .timeout = 120) {
         for (int axis = 0; axis < 2; axis++) check_gpu(axis, axis == 0, some[e]);
 }
 
-/* First places alone: those that a walk keeps, those of rounds, and those of merges that leave out
- * the others. */
+/* Orders of which the first places alone are read: found by a walk, by rounds, or by merges that
+ * drop the other places. */
 static void check_first(TargetId target, int64_t kept, bool descends) {
     enum { ROWS = 3 };
     static const int64_t lengths[] = {200, 203, 1000, 4096, 5000};

@@ -5,12 +5,6 @@
 
 #include <criterion/criterion.h>
 
-static const Plan *plan_of(Arena *arena, TargetId target, const char *source) {
-    return plans_price(arena, plans_parse(arena, source), 0, false, target,
-                       card_of_target(target_get(target)), NULL)
-        .plan;
-}
-
 /* Attention of [64, n, 64] as ops, where `mask` of i (rows) and j (columns) holds. `result` is made
  * of the masked scores c and of v. */
 static const Plan *masked(Arena *arena, int n, const char *inputs, const char *mask,
@@ -21,7 +15,7 @@ static const Plan *masked(Arena *arena, int n, const char *inputs, const char *m
         "(y: bf16[64, %d, 64]) {\n  i = iota([%d, %d], axis=0)\n  j = iota([%d, %d], axis=1)\n"
         "  s = q @ transpose(k, perm=[0, 2, 1])\n  c = where(%s, s, -inf)\n  y = %s\n}\n",
         n, n, n, inputs, n, n, n, n, n, mask, result);
-    return plan_of(arena, TARGET_SM_90A, source);
+    return plans_of(arena, TARGET_SM_90A, source);
 }
 
 static uint32_t n_bands(const Plan *plan) {
@@ -100,7 +94,7 @@ Test(band, stands_behind_what_its_values_need) {
         "  s = q @ transpose(k, perm=[0, 2, 1])\n"
         "  c = where(iota([2048, 2048], axis=1) <= iota([2048, 2048], axis=0), s, -inf)\n"
         "  p = softmax(c, axis=-1)\n  v = reshape(x @ w, [64, 2048, 64])\n  y = p @ v\n}\n";
-    const Plan *plan = plan_of(arena, TARGET_SM_90A, source);
+    const Plan *plan = plans_of(arena, TARGET_SM_90A, source);
     cr_expect_eq(n_bands(plan), 3u);
     cr_expect_null(plan_verify(plan, arena));
     uint32_t values = plan->kernels.n, finite = plan->kernels.n;

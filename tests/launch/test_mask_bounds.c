@@ -5,12 +5,6 @@
 
 #include <criterion/criterion.h>
 
-static const Plan *plan_of(Arena *arena, TargetId target, const char *source) {
-    return plans_price(arena, plans_parse(arena, source), 0, false, target,
-                       card_of_target(target_get(target)), NULL)
-        .plan;
-}
-
 /* An attention of [2, 4, m, 64] and [2, 4, n, 64], where keys have `ids` and rows have `own`. */
 static const Plan *masked(Arena *arena, TargetId target, int n, const char *inputs,
                           const char *mask) {
@@ -20,7 +14,7 @@ static const Plan *masked(Arena *arena, TargetId target, int n, const char *inpu
         "(y: bf16[2, 4, 2048, 64]) {\n  i = iota([2048, %d], axis=0)\n"
         "  j = iota([2048, %d], axis=1)\n  y = attention(q, k, v, mask=%s)\n}\n",
         n, n, inputs, n, n, mask);
-    return plan_of(arena, target, source);
+    return plans_of(arena, target, source);
 }
 
 static uint32_t n_bounds(const Plan *plan) {
@@ -114,7 +108,7 @@ Test(mask_bounds, launches_of_the_same_ids_share_them) {
         "  x = attention(q, k, v, mask=own == unsqueeze(ids, 0))\n"
         "  y = attention(x, k, v, mask=own == unsqueeze(ids, 0), is_causal=true)\n"
         "  z = attention(y, k, v, mask=own == unsqueeze(others, 0))\n}\n";
-    const Plan *plan = plan_of(arena, TARGET_SM_90A, source);
+    const Plan *plan = plans_of(arena, TARGET_SM_90A, source);
     expect(plan, 5, 3, "three layers");
     uint32_t counts[3], n = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
@@ -139,7 +133,7 @@ Test(mask_bounds, not_if_the_ids_change_between_them) {
         "  y = attention(q, k, v, mask=own < unsqueeze(docs, 0))\n"
         "  later = dynamic_update_slice(docs, part, [at])\n"
         "  z = attention(q, k, v, mask=own < unsqueeze(later, 0))\n}\n";
-    const Plan *plan = plan_of(arena, TARGET_SM_90A, source);
+    const Plan *plan = plans_of(arena, TARGET_SM_90A, source);
     uint32_t n_rows = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         n_rows += form_info(plan->kernels.data[k].form)->reduces_rows;
@@ -156,6 +150,6 @@ Test(mask_bounds, none_where_hidden_tiles_count) {
         "ids: i32[2048]) -> (y: bf16[16, 2048, 64]) {\n"
         "  s = q @ transpose(k, perm=[0, 2, 1])\n"
         "  y = softmax(where(unsqueeze(ids, 1) == unsqueeze(ids, 0), s, -inf)) @ v\n}\n";
-    cr_expect_eq(n_bounds(plan_of(arena, TARGET_SM_90A, source)), 0u);
+    cr_expect_eq(n_bounds(plans_of(arena, TARGET_SM_90A, source)), 0u);
     arena_free(arena);
 }

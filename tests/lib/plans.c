@@ -127,6 +127,11 @@ PricedPlan plans_price_slices(Arena *arena, const Module *module, uint32_t index
     return price(arena, module, index, MODE_COMPILE, MODE_SLICES, target, card, NULL, NULL);
 }
 
+const Plan *plans_of(Arena *arena, TargetId target, const char *source) {
+    const Card *card = card_of_target(target_get(target));
+    return plans_price(arena, plans_parse(arena, source), 0, false, target, card, NULL).plan;
+}
+
 const double *plans_values(Arena *arena, const Graph *graph) {
     Tensor inputs[4], *values = arena_array(arena, Tensor, graph->nodes.n);
     const char *error = "";

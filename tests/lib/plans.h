@@ -18,6 +18,8 @@ Plan *plans_fuse_with(Arena *arena, const Graph *graph, FuseOptions options, Dia
 void plans_lay_out(Arena *arena, Plan *plan, TargetId target);
 enum { LAUNCH_MODES_OF_GEMMS = 1 << LAUNCH_GEMM_ROWS_GEMM | 1 << LAUNCH_SEQUENCE };
 void plans_compose(Arena *arena, Plan *plan, TargetId target, uint32_t modes);
+/* The plan of the source's first graph, priced for the target's own card. */
+const Plan *plans_of(Arena *arena, TargetId target, const char *source);
 /* The values of the graph's first output, by the interpreter. Inputs are drawn: integers of 8 bits
  * from -127 to 127, all others from -2 to 2. The graph has at most 4. */
 const double *plans_values(Arena *arena, const Graph *graph);

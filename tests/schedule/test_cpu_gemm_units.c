@@ -7,11 +7,6 @@
 
 #include <criterion/criterion.h>
 
-static const Plan *plan_of(Arena *arena, const char *source) {
-    const Card *card = card_of_target(target_get(TARGET_CPU));
-    return plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU, card, NULL).plan;
-}
-
 static const char *product_of(Arena *arena, int m, int n, int k) {
     return str_format(arena,
                       "graph g(x: f32[%d, %d]) -> (y: f32[%d, %d]) {\n"
@@ -46,7 +41,7 @@ Test(cpu_gemm_units, few_rows_have_units_for_several_threads) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
         const char *source = product_of(arena, cases[i].m, cases[i].n, cases[i].k);
-        const Plan *plan = plan_of(arena, source);
+        const Plan *plan = plans_of(arena, TARGET_CPU, source);
         const Variant *variant = variant_of(plan);
         const CpuGemmSched *got = &variant->sched.cpu_gemm, *want = &cases[i].sched;
         int64_t n_units = dim_lo(plan->graph->dims, variant->grid);

@@ -39,15 +39,10 @@ static const Case cases[] = {
      4, 4},
 };
 
-static const Plan *plan_of(Arena *arena, const char *source) {
-    const Card *card = card_of_target(target_get(TARGET_CPU));
-    return plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU, card, NULL).plan;
-}
-
 Test(cpu_map, steps_have_several_vectors_where_elements_take_long) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
-        const Plan *plan = plan_of(arena, cases[i].source);
+        const Plan *plan = plans_of(arena, TARGET_CPU, cases[i].source);
         const Kernel *first = &plan->kernels.data[0];
         uint32_t unroll = first->variants[first->n_variants - 1].sched.unroll;
         cr_expect_eq(unroll, cases[i].unroll, "unroll %u: %s", unroll, cases[i].source);

@@ -37,7 +37,7 @@ typedef struct Row {
     Point point;  /* position of the row */
     GpuBand band; /* of the row, if the kernel has a band */
     Point steps[MAX_RESIDENT];
-    uint32_t n_steps;    /* resident steps; 0: the stages loop, unless */
+    uint32_t n_steps;    /* resident steps; 0: the stages loop, or has_none */
     bool has_none;       /* the warp has nothing of the row's band */
     uint32_t sure_steps; /* the first steps, which are in the band */
     uint32_t n_slots; /* accumulators per reduction: step s of a resident row adds to accumulator s

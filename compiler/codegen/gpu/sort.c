@@ -114,10 +114,10 @@ static void select_row(Select *select) {
     loop_carry(k, &rounds, &own, 1);
     /* A thread whose item was taken has another one. */
     Val is_taken = k_ult(k, own, next);
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(k->builder);
+    LLVMBasicBlockRef before = k_here(k);
     If was_taken = if_begin(k, is_taken);
     Val other = best_of_thread(select, next);
-    LLVMBasicBlockRef behind = LLVMGetInsertBlock(k->builder);
+    LLVMBasicBlockRef behind = k_here(k);
     if_end(k, &was_taken);
     own = k_merge(k, other, behind, own, before);
     Val best = best_of_lanes(k, own, WARP_THREADS);

@@ -85,10 +85,9 @@ typedef struct TileGroup {
     Val first, size; /* its first row of tiles, and how many it has */
 } TileGroup;
 
-static Val tile_rows(Lower *lower, const GemmTiles *tiles) {
-    uint32_t m = gemm_axis_m(lower->kernel);
-    DimId extent = kernel_axis_extent(lower->kernel, m);
-    return lower_dim(lower, dim_ceil_div(lower_dims(lower), extent, tiles->m));
+static DimId n_tile_rows(const Lower *lower, const GemmTiles *tiles) {
+    DimId m = kernel_axis_extent(lower->kernel, gemm_axis_m(lower->kernel));
+    return dim_ceil_div(lower_dims(lower), m, tiles->m);
 }
 
 static TileGroup tile_group(Lower *lower, Val group, Val rows) {
@@ -104,7 +103,7 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
-    Val rows = tile_rows(lower, tiles);
+    Val rows = lower_dim(lower, n_tile_rows(lower, tiles));
     Val columns = lower_dim(lower, tiles->across);
     Val per_group = k_muli(k, columns, CODEGEN_GEMM_GROUP_ROWS);
     Val number = k_udiv(k, tile, per_group);
@@ -120,7 +119,8 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
 
 Val gpu_gemm_tile_number(Lower *lower, Val row, Val column, const GemmTiles *tiles) {
     const Codegen *k = lower->k;
-    Val rows = tile_rows(lower, tiles), columns = lower_dim(lower, tiles->across);
+    Val rows = lower_dim(lower, n_tile_rows(lower, tiles)),
+        columns = lower_dim(lower, tiles->across);
     Val batch = k_udiv(k, row, rows), in_batch = k_urem(k, row, rows);
     TileGroup group = tile_group(lower, k_udivi(k, in_batch, CODEGEN_GEMM_GROUP_ROWS), rows);
     Val before = k_mul(k, k_mad(k, batch, rows, group.first), columns);
@@ -194,11 +194,6 @@ static Val enter_batch(GemmBlock *block, Val tile, DimId n) {
     tile = k_urem(k, tile, n_tiles);
     lower_split(lower, block->batch, 0, kernel->n_parallel - 2, &block->point);
     return tile;
-}
-
-static DimId n_tile_rows(const Lower *lower, const GemmTiles *tiles) {
-    DimId m = kernel_axis_extent(lower->kernel, gemm_axis_m(lower->kernel));
-    return dim_ceil_div(lower_dims(lower), m, tiles->m);
 }
 
 GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles) {
