@@ -36,7 +36,7 @@ static void time_source(const char *source, const Target *target) {
     RigOptions options = RIG_OPTIONS_INIT;
     PairData data = {.fill = FILL_UNIFORM, .seed = 1, .without_reference = true};
     options.program.n_threads = 1;
-    bool is_right = pair_compile_plain(&pair, source, target, &report) &&
+    bool is_right = pair_compile_plain(&pair, source, target, target, &report) &&
                     pair_open(&pair, 0, &options, &report) && pair_place(&pair, NULL, &report) &&
                     pair_run(&pair, &data, &counts, &report);
     cr_assert(is_right, "%s%s", text_str(&report), source);

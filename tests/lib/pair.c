@@ -12,22 +12,25 @@ static bool compile_one(Compiled *compiled, const char *source, const Target *ta
     return false;
 }
 
-bool pair_compile_against(Pair *pair, const char *source, const Target *target,
-                          const Target *against, Text *report) {
+static bool compile_both(Pair *pair, const char *source, const Target *target,
+                         const Target *against, CompileMode unfused, Text *report) {
     *pair = (Pair){.target = target};
     bool is_good = compile_one(&pair->fused, source, target, COMPILE_FUSED, "fused", report);
-    return compile_one(&pair->exposed, source, against, COMPILE_EXPOSED, "unfused", report) &&
-           is_good;
+    return compile_one(&pair->exposed, source, against, unfused, "unfused", report) && is_good;
+}
+
+bool pair_compile_against(Pair *pair, const char *source, const Target *target,
+                          const Target *against, Text *report) {
+    return compile_both(pair, source, target, against, COMPILE_EXPOSED, report);
 }
 
 bool pair_compile(Pair *pair, const char *source, const Target *target, Text *report) {
     return pair_compile_against(pair, source, target, target, report);
 }
 
-bool pair_compile_plain(Pair *pair, const char *source, const Target *target, Text *report) {
-    *pair = (Pair){.target = target};
-    return compile_one(&pair->fused, source, target, COMPILE_FUSED, "fused", report) &&
-           compile_one(&pair->exposed, source, target, COMPILE_UNFUSED, "unfused", report);
+bool pair_compile_plain(Pair *pair, const char *source, const Target *target, const Target *against,
+                        Text *report) {
+    return compile_both(pair, source, target, against, COMPILE_UNFUSED, report);
 }
 
 static void close_rigs(Pair *pair) {

@@ -34,9 +34,10 @@ bool pair_compile(Pair *pair, const char *source, const Target *target, Text *re
 /* Compiles the unfused program for another target of the same device class. */
 bool pair_compile_against(Pair *pair, const char *source, const Target *target,
                           const Target *against, Text *report);
-/* Compiles the source fused and as one kernel per op, whose values are not all stored: for
- * pair_time. */
-bool pair_compile_plain(Pair *pair, const char *source, const Target *target, Text *report);
+/* Compiles the source fused and as one kernel per op, whose values are not all outputs: for
+ * pair_time, and for runs without a reference whose values are too large to be read back. */
+bool pair_compile_plain(Pair *pair, const char *source, const Target *target, const Target *against,
+                        Text *report);
 void pair_free(Pair *pair);
 
 /* Loads a graph and closes the previous one. */

@@ -214,9 +214,14 @@ static uint64_t hash_shape(const Rig *rig) {
     return hash;
 }
 
+/* Whether the interpreter judges the values of that shape too. */
+static bool is_judged(const Case *c) {
+    const Limits *limits = c->shapes->limits;
+    return c->elems <= limits->judged_elems && c->work <= limits->judged_work;
+}
+
 static bool run_shape(Case *c) {
     Pair *pair = c->pair;
-    const Limits *limits = c->shapes->limits;
     int64_t values[DIM_MAX_SYMBOLS] = {0};
     if (!draw_shape(c, values)) {
         text_printf(&c->report,
@@ -227,7 +232,7 @@ static bool run_shape(Case *c) {
     static const RandomFill fills[] = {FILL_UNIFORM, FILL_UNIFORM, FILL_INTEGERS, FILL_SPECIAL};
     PairData data = {.fill = fills[rng_below(&c->rng, 4)]};
     data.seed = rng_bits(&c->rng);
-    data.without_reference = c->elems > limits->judged_elems || c->work > limits->judged_work;
+    data.without_reference = !is_judged(c);
     scatter(c, &pair->fused_rig);
     scatter(c, &pair->exposed_rig);
     if (!pair_place(pair, values, &c->report) ||
@@ -273,6 +278,23 @@ static bool try_shape(Shapes *shapes, Pair *pair, LoweringId id, uint64_t number
     return is_right;
 }
 
+/* Whether all extents are known, and values so large that nobody judges them. Then they need not be
+ * outputs of the unfused program. */
+static bool is_known_and_large(Shapes *shapes, Pair *pair, Arena *arena) {
+    int64_t none[DIM_MAX_SYMBOLS] = {0};
+    Case c = {.shapes = shapes, .pair = pair, .arena = arena};
+    return dim_n_symbols(pair->exposed.module->dims) == 0 && measure(&c, pair_graph(pair), none) &&
+           !is_judged(&c);
+}
+
+static bool compile_program(Shapes *shapes, const char *source, Pair *pair, Arena *arena,
+                            Text *report) {
+    if (!pair_compile_against(pair, source, shapes->target, shapes->against, report)) return false;
+    if (!is_known_and_large(shapes, pair, arena)) return true;
+    pair_free(pair);
+    return pair_compile_plain(pair, source, shapes->target, shapes->against, report);
+}
+
 /* Shapes [first, end) of a program; false when one failed. */
 static bool run_program(Shapes *shapes, LoweringId id, uint64_t number, uint32_t first,
                         uint32_t end) {
@@ -287,7 +309,7 @@ static bool run_program(Shapes *shapes, LoweringId id, uint64_t number, uint32_t
                                   lowering_info(id)->name, number, shapes->target->name);
     soak_watch(what, SECONDS);
     shapes_plant_program(number);
-    bool is_right = pair_compile_against(&pair, source, shapes->target, shapes->against, &report) &&
+    bool is_right = compile_program(shapes, source, &pair, arena, &report) &&
                     pair_open(&pair, 0, &options, &report);
     soak_watch_off();
     if (!is_right) {

@@ -99,7 +99,7 @@ static void time_source(Times *times, const char *label, const char *source) {
     Text report = {.arena = arena};
     Pair pair;
     soak_watch(label, SECONDS);
-    bool is_good = pair_compile_plain(&pair, source, times->target, &report);
+    bool is_good = pair_compile_plain(&pair, source, times->target, times->target, &report);
     for (uint32_t g = 0; is_good && g < pair.fused.module->graphs.n; g++)
         is_good = time_graph(times, label, &pair, g, arena, &report);
     soak_watch_off();
