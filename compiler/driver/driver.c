@@ -7,6 +7,7 @@
 #include "report/dot.h"
 #include "search/passes.h"
 #include "search/region_memo.h"
+#include "fuse/group_memo.h"
 
 #include <frt_manifest.h>
 
@@ -358,6 +359,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .trial = driver->trial,
                                   .group_trials = driver->group_trials,
                                   .region_memo = region_memo_new(driver->arena),
+                                  .known_groups = known_groups_new(driver->arena),
                                   .diags = &driver->diags,
                                   .work = &driver->work,
                                   .tried = &driver->tried,

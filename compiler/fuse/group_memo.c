@@ -1,14 +1,15 @@
 /* See group_memo.h. */
 #include "fuse/group_memo.h"
 
-#include "base/keytab.h"
 #include "fuse/node_kinds.h"
 
 #include <string.h>
 
 typedef struct KnownTrial {
-    GroupTrial trial;
     struct KnownTrial *before; /* NULL: the first */
+    NodeFacts refuted;         /* what last did not hold, and is looked at first */
+    bool is_refuted;           /* there is such a fact */
+    GroupTrial trial;
 } KnownTrial;
 
 /* The first round of a plan has other facts than the last one of the plan before, and one layer has
@@ -31,35 +32,52 @@ typedef struct Step {
 
 struct GroupEntry {
     KnownTrial *last; /* the one that was made or found last; NULL: none */
+    bool is_fast;     /* of fast programs */
     Shape domain;
     uint32_t n_reduces, n_targets;
     Step *last_step; /* the one that was made or taken last; NULL: none */
 };
 
+struct KnownGroups {
+    Arena *arena;
+    KindTab kinds;
+    VecU32 key; /* of the group that was looked up last */
+    KeyTab keys;
+    Vec(GroupEntry *) entries; /* by key */
+    Vec(GroupEntry *) alone;   /* of groups of one value: see alone_of; NULL: not known */
+};
+
 struct GroupMemo {
     Arena *arena;
+    KnownGroups *known;
     const Node *nodes; /* of the graph; its copies share them */
     uint32_t n_nodes;
+    bool is_fast; /* the graph's */
     NodeKinds *kinds;
     uint64_t *tried; /* may be NULL */
     InlineTrial *growing;
-    const GroupTrial *grown; /* the last trial of `growing` */
-    VecU32 key;              /* of the group that was looked up last */
-    KeyTab keys;
-    Vec(GroupEntry *) entries;  /* by key */
-    Vec(GroupEntry *) alone;    /* of groups of one value: see alone_of; NULL: not known */
+    const GroupTrial *grown;    /* the last trial of `growing` */
     const Grouping *grouping;   /* the last one, or NULL */
     const Decisions *decisions; /* of `grouping`; NULL: none */
 };
 
-GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph, uint64_t *tried) {
+KnownGroups *known_groups_new(Arena *arena) {
+    KnownGroups *known = arena_array(arena, KnownGroups, 1);
+    known->arena = arena;
+    return known;
+}
+
+GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph, uint64_t *tried) {
+    Arena *arena = known->arena;
     GroupMemo *memo = arena_array(arena, GroupMemo, 1);
     memo->arena = arena;
+    memo->known = known;
     memo->growing = trials ? inline_trial_new(arena, trials, graph) : NULL;
     memo->nodes = graph->nodes.data;
     memo->n_nodes = graph->nodes.n;
+    memo->is_fast = graph->is_fast;
     memo->tried = tried;
-    memo->kinds = node_kinds_new(arena, graph);
+    memo->kinds = node_kinds_new(arena, &known->kinds, graph);
     return memo;
 }
 
@@ -72,7 +90,7 @@ InlineTrial *group_memo_growing(const GroupMemo *memo) {
 }
 
 static void put(GroupMemo *memo, uint32_t word) {
-    vec_push(memo->arena, &memo->key, word);
+    vec_push(memo->arena, &memo->known->key, word);
 }
 
 static void put_node(GroupMemo *memo, NodeId id, NodeId base) {
@@ -89,7 +107,8 @@ static NodeId first_value(const Group *group) {
 
 /* Everything of a group on which inlining depends. */
 static void write_key(GroupMemo *memo, const InlineInput *input, const Group *group, NodeId base) {
-    memo->key.n = 0;
+    memo->known->key.n = 0;
+    put(memo, memo->is_fast);
     put(memo, group->axes);
     put(memo, group->gemm_slice ? group->gemm_slice - base : 0);
     put(memo, group->gemm_slice != 0);
@@ -112,14 +131,16 @@ static void write_key(GroupMemo *memo, const InlineInput *input, const Group *gr
 
 static GroupEntry *find_entry(GroupMemo *memo, const InlineInput *input, const Group *group,
                               NodeId base) {
+    KnownGroups *known = memo->known;
     write_key(memo, input, group, base);
-    uint32_t id = keytab_intern(memo->arena, &memo->keys, &memo->key);
-    if (id <= memo->entries.n) return memo->entries.data[id - 1];
+    uint32_t id = keytab_intern(known->arena, &known->keys, &known->key);
+    if (id <= known->entries.n) return known->entries.data[id - 1];
     GroupEntry *entry = arena_array(memo->arena, GroupEntry, 1);
+    entry->is_fast = memo->is_fast;
     entry->domain = group->domain;
     entry->n_reduces = group->reduces.n;
     entry->n_targets = group->targets.n;
-    vec_push(memo->arena, &memo->entries, entry);
+    vec_push(known->arena, &known->entries, entry);
     return entry;
 }
 
@@ -171,8 +192,8 @@ static GroupEntry *take_step(GroupEntry *from, const Value *value) {
 /* The entry of a group of this value alone. */
 static GroupEntry **alone_of(GroupMemo *memo, const Value *value) {
     uint32_t at = value->kind << 2 | (uint32_t)value->is_reduction << 1 | value->is_wanted;
-    while (memo->alone.n <= at) vec_push(memo->arena, &memo->alone, NULL);
-    return &memo->alone.data[at];
+    while (memo->known->alone.n <= at) vec_push(memo->arena, &memo->known->alone, NULL);
+    return &memo->known->alone.data[at];
 }
 
 /* Groups grow value by value, so most keys need not be written. */
@@ -183,7 +204,8 @@ GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *
         return (GroupKey){find_entry(memo, input, group, base), base};
     if (!group->trial) {
         GroupEntry **alone = alone_of(memo, &value);
-        if (!*alone || !shape_equal(&(*alone)->domain, &group->domain))
+        if (!*alone || (*alone)->is_fast != memo->is_fast ||
+            !shape_equal(&(*alone)->domain, &group->domain))
             *alone = find_entry(memo, input, group, base);
         return (GroupKey){*alone, base};
     }
@@ -195,27 +217,38 @@ GroupKey group_memo_key(GroupMemo *memo, const InlineInput *input, const Group *
     return (GroupKey){step->to, base};
 }
 
-NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id) {
-    return !found.distance || node_is_fixed(memo->kinds, id) ? id : id + found.distance;
+/* In lists of kept trials a node that is fixed has this bit. */
+#define FIXED_NODE (1u << 31)
+
+NodeId group_memo_node(FoundTrial found, NodeId kept) {
+    return kept & FIXED_NODE ? kept & ~FIXED_NODE : kept + found.distance;
+}
+
+static NodeId kept_node(const GroupMemo *memo, NodeId id) {
+    return node_is_fixed(memo->kinds, id) ? id | FIXED_NODE : id;
 }
 
 /* Whether the node at the trial's distance is of the kind and has the facts that the trial asked
  * for. */
 static bool is_like(const GroupMemo *memo, const InlineInput *input, FoundTrial found,
                     const NodeFacts *asked) {
-    NodeId id = asked->node + (asked->kind ? found.distance : 0);
+    NodeId id = asked->node + (asked->is_fixed ? 0 : found.distance);
     return id < memo->n_nodes && inline_facts(input, id) == asked->facts &&
-           (id == asked->node || node_kind(memo->kinds, id) == asked->kind);
+           node_kind(memo->kinds, id) == asked->kind;
 }
 
-static bool holds(const GroupMemo *memo, const InlineInput *input, FoundTrial found,
-                  FoundTrial held) {
+static bool holds(const GroupMemo *memo, const InlineInput *input, KnownTrial *known,
+                  FoundTrial found, FoundTrial held) {
     const GroupTrial *end = found.distance == held.distance ? held.trial : NULL;
-    bool all = true;
-    for (const GroupTrial *trial = found.trial; trial && trial != end && all; trial = trial->from)
-        for (uint32_t i = 0; i < trial->asked.n && all; i++)
-            all = is_like(memo, input, found, &trial->asked.data[i]);
-    return all;
+    if (known->is_refuted && !is_like(memo, input, found, &known->refuted)) return false;
+    for (const GroupTrial *trial = found.trial; trial && trial != end; trial = trial->from)
+        for (uint32_t i = 0; i < trial->asked.n; i++) {
+            if (is_like(memo, input, found, &trial->asked.data[i])) continue;
+            known->refuted = trial->asked.data[i];
+            known->is_refuted = true;
+            return false;
+        }
+    return true;
 }
 
 FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
@@ -224,7 +257,7 @@ FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInp
     for (uint32_t i = 0; i < N_KNOWN_TRIALS && *at; i++, at = &(*at)->before) {
         KnownTrial *known = *at;
         FoundTrial found = {&known->trial, key.base - known->trial.base};
-        if (!holds(memo, input, found, held)) continue;
+        if (!holds(memo, input, known, found, held)) continue;
         *at = known->before;
         known->before = key.entry->last;
         key.entry->last = known;
@@ -233,8 +266,10 @@ FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInp
     return (FoundTrial){NULL, 0};
 }
 
-static VecU32 copy_list(Arena *arena, const VecU32 *list) {
-    return (VecU32){arena_copy(arena, list->data, list->n * sizeof *list->data), list->n, list->n};
+static VecU32 keep_nodes(const GroupMemo *memo, const VecU32 *list) {
+    NodeId *kept = arena_array(memo->arena, NodeId, list->n);
+    for (uint32_t i = 0; i < list->n; i++) kept[i] = kept_node(memo, list->data[i]);
+    return (VecU32){kept, list->n, list->n};
 }
 
 const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
@@ -245,15 +280,17 @@ const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial
     known->trial = *trial;
     known->trial.entry = key.entry;
     known->trial.base = key.base;
-    known->trial.loads = copy_list(memo->arena, &trial->loads);
-    known->trial.nodes = copy_list(memo->arena, &trial->nodes);
+    known->trial.loads = keep_nodes(memo, &trial->loads);
+    known->trial.nodes = keep_nodes(memo, &trial->nodes);
+    if (trial->failure.reason && trial->failure.node != NODE_NONE)
+        known->trial.failure.node = kept_node(memo, trial->failure.node);
     known->trial.asked.data =
         arena_copy(memo->arena, trial->asked.data, trial->asked.n * sizeof *trial->asked.data);
     known->trial.asked.capacity = trial->asked.n;
     for (uint32_t i = 0; i < trial->asked.n; i++) {
         NodeFacts *asked = &known->trial.asked.data[i];
-        asked->kind =
-            node_is_fixed(memo->kinds, asked->node) ? 0 : node_kind(memo->kinds, asked->node);
+        asked->is_fixed = node_is_fixed(memo->kinds, asked->node);
+        asked->kind = node_kind(memo->kinds, asked->node);
     }
     key.entry->last = known;
     if (is_growing) memo->grown = &known->trial;

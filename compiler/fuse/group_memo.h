@@ -3,7 +3,7 @@
  * try the same groups again, and so do plans. A trial depends on the group and on the facts
  * (inline_facts) of the nodes that inlining asked about. A group whose nodes all have the facts of
  * one of its latest trials gets the result of that trial. So does a group of the same kinds of
- * nodes (node_kinds.h) at one distance from those of the trial. */
+ * nodes (node_kinds.h) at one distance from those of the trial, in the same graph or another. */
 #ifndef FUSEC_FUSE_GROUP_MEMO_H
 #define FUSEC_FUSE_GROUP_MEMO_H
 
@@ -31,10 +31,11 @@ struct GroupTrial {
     const struct GroupTrial *from; /* NULL: it continues none */
 };
 
-/* A new empty memo of one graph; the arenas must live as long as the memo. `trials` is another
- * arena than `arena`, for nothing else meanwhile; NULL: no trial continues another. `tried`: see
- * Planning. */
-GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph, uint64_t *tried);
+/* No trials, for graphs that share their dims. The arena must live as long. */
+KnownGroups *known_groups_new(Arena *arena);
+/* A new memo of one graph, with the trials of others. `trials` is another arena than that of
+ * `known`, for nothing else meanwhile; NULL: no trial continues another. `tried`: see Planning. */
+GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph, uint64_t *tried);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
 /* The entry of one group. */
@@ -55,8 +56,8 @@ typedef struct FoundTrial {
  * `held`, which may be none, are known to be. */
 FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
                             FoundTrial held);
-/* The group's node in place of the trial's. */
-NodeId group_memo_node(const GroupMemo *memo, FoundTrial found, NodeId id);
+/* The group's node in place of the trial's, of its lists or where it failed. */
+NodeId group_memo_node(FoundTrial found, NodeId kept);
 /* The trial of the group that grows; may be NULL. */
 InlineTrial *group_memo_growing(const GroupMemo *memo);
 /* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows.

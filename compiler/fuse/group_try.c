@@ -76,17 +76,17 @@ static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group
     return trial;
 }
 
-static void count_nodes(const Grouper *p, FoundTrial found, uint32_t *makers) {
+static void count_nodes(FoundTrial found, uint32_t *makers) {
     for (const GroupTrial *trial = found.trial; trial; trial = trial->from)
         for (uint32_t i = 0; i < trial->nodes.n; i++)
-            makers[group_memo_node(p->memo, found, trial->nodes.data[i])]++;
+            makers[group_memo_node(found, trial->nodes.data[i])]++;
 }
 
 /* The group's loads, ascending: an input between two layers keeps its place. */
 static uint32_t find_loads(const Grouper *p, FoundTrial found) {
     uint32_t n = found.trial->loads.n;
     for (uint32_t i = 0; i < n; i++)
-        p->loads[i] = group_memo_node(p->memo, found, found.trial->loads.data[i]);
+        p->loads[i] = group_memo_node(found, found.trial->loads.data[i]);
     if (found.distance) graph_sort_nodes(p->loads, n);
     return n;
 }
@@ -111,7 +111,7 @@ static FoundTrial find_trial(const Grouper *p, const InlineInput *input, const G
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers) {
     if (makers && group_memo_is_tried(group)) {
-        count_nodes(p, (FoundTrial){group->trial, group->distance}, makers);
+        count_nodes((FoundTrial){group->trial, group->distance}, makers);
         return true;
     }
     ArenaMark mark = arena_mark(p->arena);
@@ -134,11 +134,11 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
     FoundTrial found = find_trial(p, &input, &attempted, &own);
     GroupTrial trial = *found.trial;
     uint32_t n_loads = find_loads(p, found);
-    if (makers) count_nodes(p, found, makers);
+    if (makers) count_nodes(found, makers);
     arena_rewind(p->arena, mark);
     *failure = trial.failure;
     if (failure->reason && failure->node != NODE_NONE)
-        failure->node = group_memo_node(p->memo, found, failure->node);
+        failure->node = group_memo_node(found, failure->node);
     if (!trial.ok) return false;
     group->prims = trial.prims;
     group->has_passes = trial.has_passes;

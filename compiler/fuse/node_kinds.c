@@ -2,7 +2,6 @@
  * the looks and distances of its arguments. Both are interned as words. */
 #include "fuse/node_kinds.h"
 
-#include "base/keytab.h"
 #include "ir/node_flags.h"
 #include "plan/must.h"
 #include "plan/words.h"
@@ -17,7 +16,7 @@ typedef enum KindFlag {
 typedef struct KindFinder {
     Arena *arena;
     const Graph *graph;
-    KeyTab looks, kinds;
+    KindTab *tab;
     uint32_t *look_of; /* per node; 0: not asked for yet */
     NodeFlags flags;   /* of KindFlag */
     VecU32 key;        /* that was looked up last */
@@ -48,11 +47,12 @@ static void find_fixed(KindFinder *kinds) {
     }
 }
 
-NodeKinds *node_kinds_new(Arena *arena, const Graph *graph) {
+NodeKinds *node_kinds_new(Arena *arena, KindTab *tab, const Graph *graph) {
     NodeKinds *all = arena_array(arena, NodeKinds, 1);
     KindFinder *kinds = arena_array(arena, KindFinder, 1);
     kinds->arena = arena;
     kinds->graph = graph;
+    kinds->tab = tab;
     kinds->words = (Words){.arena = arena, .key = &kinds->key};
     kinds->look_of = arena_array(arena, uint32_t, graph->nodes.n);
     kinds->flags = node_flags_new(arena, graph->nodes.n);
@@ -74,7 +74,7 @@ static uint32_t look_of(KindFinder *kinds, NodeId id) {
     if (kinds->look_of[id]) return kinds->look_of[id];
     kinds->key.n = 0;
     words_put_node(&kinds->words, graph_node(kinds->graph, id));
-    kinds->look_of[id] = keytab_intern(kinds->arena, &kinds->looks, &kinds->key);
+    kinds->look_of[id] = keytab_intern(kinds->arena, &kinds->tab->looks, &kinds->key);
     return kinds->look_of[id];
 }
 
@@ -95,7 +95,7 @@ static uint32_t find_kind(KindFinder *kinds, NodeId id) {
         words_put(&kinds->words, is_fixed(kinds, arg) ? arg : id - arg);
         words_put(&kinds->words, must_shares(graph, arg, id));
     }
-    return keytab_intern(kinds->arena, &kinds->kinds, &kinds->key);
+    return keytab_intern(kinds->arena, &kinds->tab->kinds, &kinds->key);
 }
 
 void node_kind_find(NodeKinds *kinds, NodeId id) {

@@ -4,21 +4,28 @@
  * inputs, params, values that are computed from sources alone, and values that many nodes read and
  * that are computed from fixed ones.
  *
- * Layers of a model repeat a group of nodes. Inlining of the second group has the result of the
- * first, at other nodes. */
+ * Layers of a model repeat a group of nodes, and so do graphs of a program. Inlining of the second
+ * group has the result of the first, at other nodes. */
 #ifndef FUSEC_FUSE_NODE_KINDS_H
 #define FUSEC_FUSE_NODE_KINDS_H
 
+#include "base/keytab.h"
 #include "ir/graph.h"
 
-/* The kinds that have been asked for. */
+/* The kinds of the nodes of several graphs that share their dims. All zeros: no kind is known. */
+typedef struct KindTab {
+    KeyTab looks, kinds;
+} KindTab;
+
+/* The kinds of one graph that have been asked for. */
 typedef struct NodeKinds {
     uint32_t *of;              /* per node; 0: not asked for yet */
     struct KindFinder *finder; /* finds the others */
 } NodeKinds;
 
-/* The kinds of the graph's nodes, which are found when they are asked for. */
-NodeKinds *node_kinds_new(Arena *arena, const Graph *graph);
+/* The kinds of the graph's nodes, which are found when they are asked for. The arena is the
+ * table's. */
+NodeKinds *node_kinds_new(Arena *arena, KindTab *tab, const Graph *graph);
 bool node_is_fixed(const NodeKinds *kinds, NodeId id);
 void node_kind_find(NodeKinds *kinds, NodeId id);
 /* The number of the node's kind, from 1 on. */

@@ -61,6 +61,8 @@ const FactInfo *fact_info(Fact fact);
 
 /* What PASS_FUSE has learned of groups of one graph (fuse/group_memo.h). */
 typedef struct GroupMemo GroupMemo;
+/* The part of it that graphs share. */
+typedef struct KnownGroups KnownGroups;
 
 /* A graph and the results of passes on it. */
 typedef struct PlanUnit {
@@ -95,15 +97,16 @@ struct Planning {
     const PassTable *driver_passes; /* the driver's own; NULL: they do not run */
     const Target *target;
     PlanMode mode;
-    bool has_traces;         /* kernels have traces, for probes; not in trials */
-    bool is_trial;           /* the plans are only priced, so nothing verifies them */
-    Arena *arena;            /* for the results of passes */
-    Arena *scratch;          /* another arena, for temporary data; may be NULL */
-    Arena *trial;            /* another arena, for plans that are only priced; NULL: in trials */
-    Arena *group_trials;     /* another arena, for trials of groups that grow; may be NULL */
-    RegionMemo *region_memo; /* shared with trials; NULL: none is kept */
-    GroupMemo *group_memo;   /* of the graph whose plans the search tries; otherwise NULL */
-    PriceMemo *price_memo;   /* of the plan that is tried again; otherwise NULL */
+    bool has_traces;           /* kernels have traces, for probes; not in trials */
+    bool is_trial;             /* the plans are only priced, so nothing verifies them */
+    Arena *arena;              /* for the results of passes */
+    Arena *scratch;            /* another arena, for temporary data; may be NULL */
+    Arena *trial;              /* another arena, for plans that are only priced; NULL: in trials */
+    Arena *group_trials;       /* another arena, for trials of groups that grow; may be NULL */
+    RegionMemo *region_memo;   /* shared with trials; NULL: none is kept */
+    KnownGroups *known_groups; /* shared by graphs; NULL: each has its own */
+    GroupMemo *group_memo;     /* of the graph whose plans the search tries; otherwise NULL */
+    PriceMemo *price_memo;     /* of the plan that is tried again; otherwise NULL */
     Diags *diags;
     /* Whether the result may have a plan with these buffers, or the error is reported; NULL: any.
      * Later passes add buffers and take none away. Not in trials. */

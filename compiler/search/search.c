@@ -268,8 +268,8 @@ static bool try_candidate(const Searcher *c, const Region *region, Candidate *ca
 static bool improve(const Searcher *searcher, const Region *region, Decisions **decisions) {
     Planning planning = *searcher->planning;
     Searcher own = *searcher, *c = &own;
-    planning.group_memo =
-        group_memo_new(c->arena, planning.group_trials, region->subgraph.graph, planning.tried);
+    planning.group_memo = group_memo_new(known_groups_new(c->arena), planning.group_trials,
+                                         region->subgraph.graph, planning.tried);
     own.planning = &planning;
     Trial now = {.decisions = *decisions}, top, instead;
     Prices unfused;
@@ -523,8 +523,9 @@ static uint64_t most_work(const Planning *p, const PlanUnit *unit) {
 bool decide_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->graph;
     Planning planning = *p;
+    KnownGroups *known = p->known_groups ? p->known_groups : known_groups_new(p->arena);
     unit->group_memo = planning.group_memo =
-        group_memo_new(p->arena, p->group_trials, graph, p->tried);
+        group_memo_new(known, p->group_trials, graph, p->tried);
     Searcher model = {.planning = &planning,
                       .arena = p->arena,
                       .scratch = p->scratch,

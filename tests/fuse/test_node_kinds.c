@@ -38,7 +38,8 @@ Test(node_kinds, nodes_of_one_kind_differ_in_their_place_alone) {
                                             "  a4 = b3 * z\n  c1 = sum(a4, axis=0)\n"
                                             "  c2 = sum(c1 * a4, axis=1)\n  y = c2 + a4 + b2\n}\n")
                              ->graphs.data[0];
-    NodeKinds *kinds = node_kinds_new(arena, graph);
+    KindTab tab = {.looks = {.keys = {0}}};
+    NodeKinds *kinds = node_kinds_new(arena, &tab, graph);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         NodeId one = node_of(graph, pairs[i].one), other = node_of(graph, pairs[i].other);
         cr_expect_eq(node_kind(kinds, one) == node_kind(kinds, other), pairs[i].are_alike, "%s, %s",
@@ -89,11 +90,41 @@ Test(node_kinds, the_memo_of_trials_changes_no_kernel) {
         Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
         const Graph *graph = plans_parse(arena, chain(arena, statements[i], 60))->graphs.data[0];
         uint64_t n_tried = 0;
-        GroupMemo *memo = group_memo_new(arena, trials, graph, &n_tried);
+        GroupMemo *memo = group_memo_new(known_groups_new(arena), trials, graph, &n_tried);
         const char *without = fused_text(arena, graph, NULL);
         cr_expect_str_eq(fused_text(arena, graph, memo), without, "%s", statements[i]);
         cr_expect(n_tried > 0, "%s: no scalars of trials are counted", statements[i]);
         arena_free(trials);
         arena_free(arena);
     }
+}
+
+/* A graph of the same statements needs no trials, one of others some. */
+Test(node_kinds, graphs_share_trials_and_no_kernel_changes) {
+    static const char *const statements[] = {
+        "  v# = softmax(v$) + 2.0\n",         "  v# = softmax(v$) + 2.0\n",
+        "  v# = softmax(v$ * s) + 2.0\n",     "  v# = softmax(v$ * b) + 2.0\n",
+        "  v# = softmax(v$, axis=0) + 3.0\n", "  v# = softmax(v$ @ x) + v&\n",
+        "  v# = softmax(v$ @ x) + v&\n",
+    };
+    enum { N = sizeof statements / sizeof *statements };
+    Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
+    Text text = {.arena = arena};
+    for (size_t i = 0; i < N; i++) {
+        const char *graph = strstr(chain(arena, statements[i], 20), "graph g(");
+        text_printf(&text, "graph g%zu%s", i, graph + strlen("graph g"));
+    }
+    const Module *module = plans_parse(arena, text_str(&text));
+    KnownGroups *known = known_groups_new(arena);
+    for (size_t i = 0; i < N; i++) {
+        const Graph *graph = module->graphs.data[i];
+        uint64_t n_tried = 0;
+        GroupMemo *memo = group_memo_new(known, trials, graph, &n_tried);
+        const char *without = fused_text(arena, graph, NULL);
+        cr_expect_str_eq(fused_text(arena, graph, memo), without, "%s", statements[i]);
+        bool is_known = i > 0 && strcmp(statements[i], statements[i - 1]) == 0;
+        cr_expect_eq(n_tried == 0, is_known, "%s: %d scalars", statements[i], (int)n_tried);
+    }
+    arena_free(trials);
+    arena_free(arena);
 }

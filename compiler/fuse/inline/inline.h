@@ -95,7 +95,8 @@ typedef enum InlineFact {
 typedef struct NodeFacts {
     NodeId node;
     uint32_t facts; /* of InlineFact */
-    uint32_t kind;  /* in a memo: see node_kinds.h; 0: the node is fixed */
+    uint32_t kind;  /* in a memo, as is the next one: see node_kinds.h */
+    bool is_fixed;
 } NodeFacts;
 typedef Vec(NodeFacts) AskedFacts;
 
