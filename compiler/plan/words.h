@@ -1,7 +1,8 @@
 /* What nodes and kernels hold, as words. Two whose words are the same are alike in all that was
  * written. Keys made of them are compared where code is shared (launch/dedup.h) and where prices,
- * regions and trials are remembered (cost/price_memo.h, search/region_memo.h, fuse/node_kinds.h). A
- * list begins with its length, so that no key is the beginning of another. Dims are written by id,
+ * regions, trials and schedules are remembered (cost/price_memo.h, search/region_memo.h,
+ * fuse/node_kinds.h, schedule/schedule.c). A list begins with its length, so that no key is the
+ * beginning of another. Dims are written by id,
  * because they are interned over the whole module. */
 #ifndef FUSEC_PLAN_WORDS_H
 #define FUSEC_PLAN_WORDS_H

@@ -1,6 +1,8 @@
 /* Schedules by rule. See schedule.h. */
 #include "schedule/schedule.h"
+#include "base/keytab.h"
 #include "plan/launch.h"
+#include "plan/words.h"
 #include "schedule/scheduler.h"
 #include "schedule/split_axes.h"
 #include "template/cpu_amx.h"
@@ -57,11 +59,15 @@ void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *ker
     schedule(arena, scratch, plan, kernel, launch, target);
 }
 
-void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+static void split_axes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
     if (target->has->blocks)
         split_axes_for_tiles(arena, plan, kernel, target);
     else
         split_axes_for_lanes(arena, plan, kernel, target);
+}
+
+void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    split_axes(arena, plan, kernel, target);
     schedule(arena, arena, plan, kernel, (GemmLaunch){.n_gemms = 1}, target);
 }
 
@@ -97,8 +103,66 @@ static uint32_t *first_of_program(Arena *arena, const Plan *plan) {
     return arena_array(arena, uint32_t, most + 1);
 }
 
+/* The kernels of the plan that have schedules, by all on which schedules depend. */
+typedef struct Scheduled {
+    KeyTab keys;
+    VecU32 key;       /* that was written last */
+    VecU32 kernel_of; /* by key */
+} Scheduled;
+
+/* Whether `write_key` writes all on which the kernel's schedules depend. */
+static bool has_key(const Plan *plan, const Kernel *kernel) {
+    const FormInfo *form = form_info(kernel->form);
+    bool has = (!form->reduces || form->reduces_rows || form->reduces_columns) && !kernel->choice &&
+               !kernel_updates(kernel);
+    for (uint32_t i = 0; i < kernel->reduces.n && has; i++) has = !kernel->reduces.data[i].join;
+    for (uint32_t i = 0; i < kernel->args.n && has; i++)
+        has = !plan->buffers.data[kernel->args.data[i]].choice;
+    return has;
+}
+
+static void write_arg(Words *w, const Buffer *buffer) {
+    words_put(w, (uint32_t)buffer->kind << 8 | (uint32_t)buffer->space);
+    words_put(w, buffer->dtype);
+    words_put(w, buffer->inner);
+    words_put(w, buffer->pitch);
+    words_put(w, buffer->shape.rank);
+    for (uint32_t k = 0; k < buffer->shape.rank; k++) words_put(w, buffer->shape.dims[k]);
+}
+
+static void write_key(Arena *arena, const Plan *plan, const Kernel *kernel, VecU32 *key) {
+    Words w = {.arena = arena, .key = key, .kernel = kernel};
+    key->n = 0;
+    words_put(&w, kernel->is_init);
+    words_put_axes(&w, scalartab_indices(kernel->scalars));
+    words_put(&w, kernel->args.n);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        write_arg(&w, &plan->buffers.data[kernel->args.data[i]]);
+    words_put(&w, scalar_count(kernel->scalars));
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        words_put_scalar(&w, scalar_get(kernel->scalars, id));
+    words_put_reduces(&w);
+    words_put_stages(&w);
+}
+
+/* Schedules the kernel as one that is alike. Returns false if no such kernel has been scheduled,
+ * and then the kernel is noted as the one. */
+static bool schedule_alike(Arena *arena, const Plan *plan, Scheduled *all, uint32_t k) {
+    Kernel *kernel = &plan->kernels.data[k];
+    if (!has_key(plan, kernel)) return false;
+    write_key(arena, plan, kernel, &all->key);
+    uint32_t id = keytab_intern(arena, &all->keys, &all->key);
+    if (id > all->kernel_of.n) {
+        vec_push(arena, &all->kernel_of, k);
+        return false;
+    }
+    copy_schedule(arena, plan, kernel, &plan->kernels.data[all->kernel_of.data[id - 1]]);
+    return true;
+}
+
 void sched_plan(Arena *arena, Plan *plan, const Target *target) {
     uint32_t *first_of = first_of_program(arena, plan);
+    Scheduled all = {.key = {0}};
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         Kernel *kernel = &plan->kernels.data[k];
         uint32_t first = kernel->program ? first_of[kernel->program] : 0;
@@ -106,7 +170,9 @@ void sched_plan(Arena *arena, Plan *plan, const Target *target) {
             copy_schedule(arena, plan, kernel, &plan->kernels.data[first - 1]);
             continue;
         }
-        sched_kernel(arena, plan, kernel, target);
+        split_axes(arena, plan, kernel, target);
+        if (!schedule_alike(arena, plan, &all, k))
+            schedule(arena, arena, plan, kernel, (GemmLaunch){.n_gemms = 1}, target);
         if (kernel->program && !first) first_of[kernel->program] = k + 1;
     }
     plan_launch_singly(arena, plan);
