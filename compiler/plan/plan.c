@@ -166,6 +166,13 @@ uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel) {
     return args;
 }
 
+/* The ordinal of the next buffer of the kind: they ascend. */
+static uint32_t next_ordinal(const Plan *plan, BufferKind kind) {
+    for (uint32_t i = plan->buffers.n; i-- > 0;)
+        if (plan->buffers.data[i].kind == kind) return plan->buffers.data[i].ordinal + 1;
+    return 0;
+}
+
 uint32_t plan_n_buffers(const Plan *plan, BufferKind kind) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->buffers.n; i++) n += plan->buffers.data[i].kind == kind;
@@ -190,7 +197,7 @@ static uint32_t add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
 }
 
 uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
-    buffer.ordinal = plan_n_buffers(plan, buffer.kind);
+    buffer.ordinal = next_ordinal(plan, buffer.kind);
     return add_buffer(arena, plan, buffer);
 }
 
@@ -228,7 +235,7 @@ uint32_t *plan_count_users(Arena *arena, const Plan *plan) {
 }
 
 uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape) {
-    uint32_t ordinal = plan_n_buffers(plan, BUFFER_TEMP);
+    uint32_t ordinal = next_ordinal(plan, BUFFER_TEMP);
     Buffer buffer = {.kind = BUFFER_TEMP,
                      .ordinal = ordinal,
                      .dtype = dtype,

@@ -277,6 +277,10 @@ typedef struct Places {
     Arena *arena;
     uint32_t *first, *last; /* per buffer: launches, numbered by their first kernel */
     DimId *ends;            /* per buffer that is placed: the byte after its last */
+    int64_t *at;            /* per buffer that is placed: its offset at the first probe */
+    VecU32 placed;          /* that live */
+    VecU32 stacked;         /* of these, so that each ends at or before the offset of the next */
+    bool *is_stacked;       /* per buffer */
 } Places;
 
 static void find_lives(Places *p) {
@@ -405,9 +409,70 @@ static void drop_dead(const Places *p, VecU32 *placed, uint32_t launch) {
     placed->n = n;
 }
 
+/* The position of the buffer among the stacked ones. */
+static uint32_t position_of(const Places *p, uint32_t buffer) {
+    uint32_t low = 0, high = p->stacked.n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->at[p->stacked.data[middle]] <= p->at[buffer])
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void unstack(Places *p, uint32_t at) {
+    p->is_stacked[p->stacked.data[at]] = false;
+    p->stacked.n--;
+    for (uint32_t i = at; i < p->stacked.n; i++) p->stacked.data[i] = p->stacked.data[i + 1];
+}
+
+/* Stacks the buffer if it is proven to lie between its two neighbours. It is then disjoint from all
+ * stacked buffers, because no size is negative. The buffer takes the place of one that dies. */
+static void stack(Places *p, uint32_t buffer) {
+    DimTab *dims = p->plan->graph->dims;
+    const Buffer *buffers = p->plan->buffers.data;
+    uint32_t at = position_of(p, buffer), before = at ? p->stacked.data[at - 1] : buffer;
+    bool is_over = at && p->last[before] == p->first[buffer] &&
+                   buffers[before].offset_bytes == buffers[buffer].offset_bytes;
+    if (is_over) unstack(p, --at);
+    uint32_t n = p->stacked.n;
+    const uint32_t *next = p->stacked.data + at;
+    if ((at > 0 && !dim_always_le(dims, p->ends[next[-1]], buffers[buffer].offset_bytes)) ||
+        (at < n && !dim_always_le(dims, p->ends[buffer], buffers[*next].offset_bytes)))
+        return;
+    vec_push(p->arena, &p->stacked, buffer);
+    for (uint32_t i = n; i > at; i--) p->stacked.data[i] = p->stacked.data[i - 1];
+    p->stacked.data[at] = buffer;
+    p->is_stacked[buffer] = true;
+}
+
+/* Places a buffer that kernel `k` is the first to have. Returns a buffer that it may not lie over;
+ * UINT32_MAX: there is none. */
+static uint32_t place(Places *p, uint32_t k, uint32_t buffer) {
+    int64_t values[DIM_MAX_SYMBOLS];
+    const Buffer *placed = &p->plan->buffers.data[buffer];
+    probe(p->plan->graph->dims, 0, values);
+    p->ends[buffer] = end_of(p->plan, placed);
+    p->at[buffer] = INT64_MAX;
+    (void)dim_eval(p->plan->graph->dims, placed->offset_bytes, values, &p->at[buffer]);
+    drop_dead(p, &p->placed, p->first[buffer]);
+    drop_dead(p, &p->stacked, p->first[buffer]);
+    stack(p, buffer);
+    for (uint32_t i = 0; i < p->placed.n; i++) {
+        uint32_t other = p->placed.data[i];
+        bool is_apart = p->is_stacked[buffer] && p->is_stacked[other];
+        if (!is_apart && !may_lie_there(p, k, buffer, other)) return other;
+    }
+    vec_push(p->arena, &p->placed, buffer);
+    return UINT32_MAX;
+}
+
 const char *plan_verify_places(const Plan *plan, Arena *arena) {
     Places p = {.plan = plan, .arena = arena};
-    VecU32 placed = {0}; /* that live */
+    p.at = arena_array(arena, int64_t, plan->buffers.n);
+    p.is_stacked = arena_array(arena, bool, plan->buffers.n);
     p.ends = arena_array(arena, DimId, plan->buffers.n);
     p.first = arena_array(arena, uint32_t, plan->buffers.n);
     p.last = arena_array(arena, uint32_t, plan->buffers.n);
@@ -417,15 +482,11 @@ const char *plan_verify_places(const Plan *plan, Arena *arena) {
         for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
             uint32_t b = plan->kernels.data[k].args.data[i];
             if (is_placed[b] || !takes_room(plan, &plan->buffers.data[b])) continue;
-            p.ends[b] = end_of(plan, &plan->buffers.data[b]);
-            drop_dead(&p, &placed, p.first[b]);
-            for (uint32_t o = 0; o < placed.n; o++)
-                if (!may_lie_there(&p, k, b, placed.data[o]))
-                    return str_format(arena, "kernel %s stores %s over %s",
-                                      plan->kernels.data[k].name, plan->buffers.data[b].name,
-                                      plan->buffers.data[placed.data[o]].name);
+            uint32_t other = place(&p, k, b);
+            if (other != UINT32_MAX)
+                return str_format(arena, "kernel %s stores %s over %s", plan->kernels.data[k].name,
+                                  plan->buffers.data[b].name, plan->buffers.data[other].name);
             is_placed[b] = true;
-            vec_push(arena, &placed, b);
         }
     return NULL;
 }

@@ -19,13 +19,22 @@ void words_put_text(Words *w, const char *text, size_t n_bytes) {
     words_put_bytes(w, text, n_bytes);
 }
 
+static void put_all(Words *w, const void *words, size_t n) {
+    VecU32 *key = w->key;
+    while (key->capacity - key->n < n)
+        key->data =
+            vec_grown(w->arena, key->data, key->capacity, &key->capacity, sizeof *key->data);
+    if (n) memcpy(key->data + key->n, words, n * sizeof *key->data);
+    key->n += (uint32_t)n;
+}
+
 void words_put_bytes(Words *w, const void *data, size_t n_bytes) {
-    for (size_t at = 0; at < n_bytes; at += sizeof(uint32_t)) {
-        uint32_t word = 0;
-        size_t left = n_bytes - at;
-        memcpy(&word, (const char *)data + at, left < sizeof word ? left : sizeof word);
-        words_put(w, word);
-    }
+    size_t n_whole = n_bytes / sizeof(uint32_t), n_left = n_bytes % sizeof(uint32_t);
+    put_all(w, data, n_whole);
+    if (!n_left) return;
+    uint32_t word = 0;
+    memcpy(&word, (const char *)data + n_bytes - n_left, n_left);
+    words_put(w, word);
 }
 
 static void put_quantize(Words *w, const QuantizeMap *map) {

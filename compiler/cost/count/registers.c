@@ -51,9 +51,12 @@ static void reach(Walk *w, ScalarId id) {
         if (s->args[i]) w->last[s->args[i]] = w->n;
 }
 
-/* Appends the scalars that the stage's reductions and stores need. The last use of a scalar is
+/* Walks the scalars that the stage's reductions and stores need. The last use of a scalar is
  * another scalar; for a root it is the accumulator or store right after it. */
 static void reach_stage(Walk *w, const Stage *stage) {
+    for (uint32_t i = 0; i < w->n; i++) w->place[w->order[i]] = 0;
+    w->n = 0;
+    w->has_narrow = false;
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(w->kernel, stage, i);
         reach(w, reduce->value);
@@ -270,10 +273,11 @@ double registers_of_stages(Arena *arena, const Kernel *kernel, const Sched *sche
                            bool is_least) {
     double peak = 0;
     uint32_t axes = kernel_lane_axes(kernel, sched), lanes = sched->lanes;
+    ArenaMark begin = arena_mark(arena);
+    Walk w = walk_new(arena, kernel);
+    w.pairs_bf16 = sched->pairs_bf16;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
         ArenaMark mark = arena_mark(arena);
-        Walk w = walk_new(arena, kernel);
-        w.pairs_bf16 = sched->pairs_bf16;
         Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
         const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
         reach_stage(&w, stage);
@@ -283,18 +287,19 @@ double registers_of_stages(Arena *arena, const Kernel *kernel, const Sched *sche
         if (own > peak) peak = own;
         arena_rewind(arena, mark);
     }
+    arena_rewind(arena, begin);
     return peak;
 }
 
 double registers_kept(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    if (kernel->stages.n < 2) return 0;
     ArenaMark mark = arena_mark(arena);
     uint32_t n = scalar_count(kernel->scalars) + 1;
     uint32_t *first = arena_array(arena, uint32_t, n), *last = arena_array(arena, uint32_t, n);
     uint32_t axes = kernel_lane_axes(kernel, sched);
     double size = 0, most = 0;
-    Walk w = {0};
+    Walk w = walk_new(arena, kernel);
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        w = walk_new(arena, kernel);
         reach_stage(&w, &kernel->stages.data[i]);
         for (uint32_t k = 0; k < w.n; k++) {
             ScalarId id = w.order[k];

@@ -21,12 +21,13 @@ static double own_registers(Arena *arena, const Kernel *kernel, const Sched *sch
     if (!row.resident) return size + (is_least ? 0 : REGS_ROW_LOOP);
     double kept = registers_kept(arena, kernel, sched);
     if (sched->is_wide) size += row.resident; /* addresses of steps that may not exist */
-    double further = row.resident - 1, loaded = registers_loaded(arena, kernel, sched);
+    double further = row.resident - 1;
     size += kept * (further > 0 ? row.resident : REGS_ONLY_STEP_SHARE);
     if (is_least) return size;
     bool is_single = sched->lanes == 1;
     if (kept > 0) return size + (is_single ? REGS_SINGLE_SHARE : REGS_STEP_SHARE) * further;
     double once = is_single ? REGS_SINGLE_ONCE_SHARE : REGS_ONCE_SHARE;
+    double loaded = registers_loaded(arena, kernel, sched);
     return size + (once + REGS_LOADED_SHARE * loaded) *
                       (is_single ? fmin(further, REGS_MOST_ONCE) : further);
 }
