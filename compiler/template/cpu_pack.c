@@ -132,6 +132,18 @@ static bool has_strips_of_runs(Arena *arena, const Kernel *kernel, uint32_t lane
     return packed + columns * vectors * CLOCKS / 2 < windows * CLOCKS / 2;
 }
 
+/* Whether a tile that reads windows in place waits for memory: it has few columns for each element,
+ * or the lines of all rows of the image leave the first-level cache, from where each tile of
+ * columns reads them again. */
+static bool waits_in_place(const Kernel *kernel, uint32_t lanes, const CpuStrips *strips) {
+    enum { LINE_BYTES = 64 };
+    int64_t elem_bytes = dtype_bytes(kernel->reduces.data[0].acc);
+    int64_t row_elems = SCHED_CPU_POINTER_ROWS * strips->stride + strips->n_taps;
+    int64_t row_bytes = row_elems * elem_bytes + LINE_BYTES;
+    return is_narrow(kernel, lanes - 1) ||
+           strips->depth / strips->n_taps * row_bytes > SCHED_CPU_PLACED_BYTES;
+}
+
 bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips) {
     const Reduce *reduce = &kernel->reduces.data[0];
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
@@ -144,7 +156,9 @@ bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, Cpu
     if (is_narrow && leaves_columns(kernel, reduce->lhs, m)) return false;
     if (!cpu_strips_find(arena, kernel, strips))
         return has_strips_of_runs(arena, kernel, lanes, strips);
-    if (strips->n_taps > 1 && leaves_rows(kernel, reduce->lhs, m, lanes)) return false;
+    if (strips->n_taps > 1 && !waits_in_place(kernel, lanes, strips) &&
+        leaves_rows(kernel, reduce->lhs, m, lanes))
+        return false;
     pack = cpu_pack_columns(arena, kernel, reduce->rhs, n, lanes, false);
     bool is_along_k = pack.way == PACK_K || pack.way == PACK_RUNS_OF_K;
     int64_t step = cpu_strips_step(strips);

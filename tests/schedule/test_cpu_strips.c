@@ -27,7 +27,9 @@ static const Convolution convolutions[] = {
     {"2, 7, 60", "37, 7, 4", "2, 37, 30", "1d(x, w, stride=2, padding=1)", true},
     {"1, 31, 12, 26", "15, 31, 1, 1", "1, 15, 4, 9", "2d(x, w, stride=3)", true},
     {"1, 300, 9, 33", "6, 300, 3, 3", "1, 6, 5, 17", "2d(x, w, stride=2, padding=1)", true},
-    {"2, 4, 9, 20", "3, 4, 3, 3", "2, 3, 7, 18", "2d(x, w)", false},          /* read where it is */
+    {"2, 4, 9, 20", "3, 4, 3, 3", "2, 3, 7, 18", "2d(x, w)", false}, /* read where it is */
+    {"1, 6, 31, 32", "5, 6, 2, 2", "1, 5, 15, 16", "2d(x, w, stride=2)", true}, /* few columns */
+    {"1, 3, 31, 32", "40, 3, 2, 2", "1, 40, 15, 16", "2d(x, w, stride=2)", false},
     {"1, 8, 9, 5", "4, 8, 3, 3", "1, 4, 9, 5", "2d(x, w, padding=1)", false}, /* short rows */
     /* channels last: turned, or with few channels as the rows are */
     {"2, 9, 29, 8", "3, 3, 8, 5", "2, 9, 29, 5", "2d_nhwc(x, w, padding=1)", true},
