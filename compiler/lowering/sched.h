@@ -74,11 +74,13 @@ typedef struct CpuGemmSched {
     uint32_t tile_m, tile_n, tile_k;
     uint32_t unit_m, unit_n;
     uint32_t register_m, register_n;
-    bool is_blocked;    /* panels of both operands are packed for the cache; false: columns are
-                         * streamed */
-    bool has_strips;    /* the lhs is packed in strips (template/cpu_strips.h) */
-    bool has_amx;       /* tile registers multiply (template/cpu_amx.h) */
-    bool is_transposed; /* vectors lie along m */
+    uint32_t more_batches; /* of a work unit, beyond its first: rows of an image whose strips are
+                            * side by side */
+    bool is_blocked;       /* panels of both operands are packed for the cache; false: columns are
+                            * streamed */
+    bool has_strips;       /* the lhs is packed in strips (template/cpu_strips.h) */
+    bool has_amx;          /* tile registers multiply (template/cpu_amx.h) */
+    bool is_transposed;    /* vectors lie along m */
 } CpuGemmSched;
 
 /* CPU_TAPS: a work unit has `chunk` elements of the axis `walked` and all of the axis `whole`. That

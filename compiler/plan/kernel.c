@@ -89,6 +89,15 @@ DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis) {
     return index_axis_extent(scalartab_indices(kernel->scalars), axis);
 }
 
+DimId gemm_n_batches(const Kernel *kernel) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId n = dim_const(dims, 1);
+    for (uint32_t k = 0; k + 2 < kernel->n_parallel; k++)
+        n = dim_mul(dims, n, index_axis_extent(tab, k));
+    return n;
+}
+
 DimId kernel_n_rows(const Kernel *kernel) {
     return extent_product(kernel, 0, kernel->n_parallel);
 }

@@ -227,6 +227,8 @@ static inline const Reduce *stage_reduce(const Kernel *kernel, const Stage *stag
 DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis);
 /* The products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
+/* The product of the parallel extents before m. */
+DimId gemm_n_batches(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
 /* Bit set of the parallel axes. */
 static inline uint32_t kernel_parallel_axes(const Kernel *kernel) {

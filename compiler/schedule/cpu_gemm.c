@@ -221,6 +221,25 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     set_tiles(gemm, sched, tile, block, unit);
 }
 
+/* The rows of the image in a unit. A tile of few columns and one vector of windows has few
+ * accumulators, and each multiply-add waits for the one before it. So vectors of several rows are
+ * side by side, if there are units for several threads. The strips that a tap reads, and the next
+ * tap reads again, should stay in the first-level cache. From the second one a vector comes in half
+ * the time of a multiply-add, so two rows of one vector gain there too. */
+static uint32_t n_strip_rows(const Gemm *gemm, Tile tile, int64_t windows) {
+    enum { CHAINS = 8, ELEM_BYTES = 4 };
+    int64_t n_batches = dim_hi(gemm->dims, gemm_n_batches(gemm->kernel));
+    bool has_all = windows <= (int64_t)tile.vectors * gemm->lanes;
+    if (!gemm->is_transposed || gemm->kernel->panel_columns || !has_all) return 1;
+    int64_t tap_bytes = ELEM_BYTES * gemm->strips.run *
+                        cpu_strips_pitch(&gemm->strips, (uint32_t)windows, gemm->lanes);
+    int64_t n_near = SCHED_CPU_NEAR_BYTES / tap_bytes;
+    if (n_near < 2) n_near = tile.vectors == 1 ? 2 : 1;
+    int64_t n = min_i64(CHAINS / (tile.rows * tile.vectors), n_batches / SCHED_CPU_FEW_UNITS);
+    n = min_i64(n, n_near);
+    return n < 1 ? 1 : (uint32_t)n;
+}
+
 /* A unit is a part of a row of the image, with all columns that go into a block: each packs the
  * strips again. */
 static void choose_strips(const Gemm *gemm, Sched *sched) {
@@ -237,8 +256,12 @@ static void choose_strips(const Gemm *gemm, Sched *sched) {
     int64_t most_down = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns;
     if (!gemm->is_transposed) most_down = min_i64(most_down, most);
     Block block = {cut(n_rows, most_down, tile.rows), columns};
-    uint32_t windows = gemm->is_transposed ? block.columns : block.rows;
-    sched->cpu_gemm.tile_k = (uint32_t)cpu_strips_depth(&gemm->strips, windows, sched->lanes);
+    uint32_t windows =
+        gemm->is_transposed ? min_u32(block.columns, (uint32_t)n_columns) : block.rows;
+    uint32_t n_batches = n_strip_rows(gemm, tile, n_columns);
+    sched->cpu_gemm.more_batches = n_batches - 1;
+    sched->cpu_gemm.tile_k =
+        (uint32_t)cpu_strips_depth(&gemm->strips, windows, n_batches, sched->lanes);
     set_tiles(gemm, sched, tile, block, block);
 }
 
@@ -275,7 +298,9 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
     DimId down = dim_ceil_div(dims, gemm->rows, unit_rows);
     DimId across = dim_ceil_div(dims, gemm->columns, unit_columns);
     DimId blocks = dim_mul(dims, down, across);
-    variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
+    DimId batches =
+        dim_ceil_div(dims, gemm_n_batches(gemm->kernel), sched->cpu_gemm.more_batches + 1);
+    variant->grid = dim_mul(dims, batches, blocks);
 }
 
 /* Adds candidates for few rows, one per bound on the number of rows. Columns are streamed, or come

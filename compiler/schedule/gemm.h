@@ -29,9 +29,6 @@ static inline const Kernel *gemm_launch_kernels(const GemmLaunch *launch, const 
     return launch->n_kernels ? launch->kernels : kernel;
 }
 
-/* The product of the parallel extents before m. */
-DimId gemm_n_batches(const Kernel *kernel);
-
 /* The most columns of a GEMM whose whole rows fit one block of a GPU; 0: none. */
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel);
 /* The dynamic part of `bytes` of shared memory: none if the kernel may declare all of them, else

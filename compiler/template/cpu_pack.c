@@ -1,6 +1,7 @@
 /* See cpu_pack.h. */
 #include "template/cpu_pack.h"
 
+#include "machine/machine.h"
 #include "machine/tuning.h"
 #include "plan/access.h"
 
@@ -136,12 +137,11 @@ static bool has_strips_of_runs(Arena *arena, const Kernel *kernel, uint32_t lane
  * or the lines of all rows of the image leave the first-level cache, from where each tile of
  * columns reads them again. */
 static bool waits_in_place(const Kernel *kernel, uint32_t lanes, const CpuStrips *strips) {
-    enum { LINE_BYTES = 64 };
     int64_t elem_bytes = dtype_bytes(kernel->reduces.data[0].acc);
     int64_t row_elems = SCHED_CPU_POINTER_ROWS * strips->stride + strips->n_taps;
-    int64_t row_bytes = row_elems * elem_bytes + LINE_BYTES;
+    int64_t row_bytes = row_elems * elem_bytes + CPU_LINE_BYTES;
     return is_narrow(kernel, lanes - 1) ||
-           strips->depth / strips->n_taps * row_bytes > SCHED_CPU_PLACED_BYTES;
+           strips->depth / strips->n_taps * row_bytes > SCHED_CPU_NEAR_BYTES;
 }
 
 bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips) {

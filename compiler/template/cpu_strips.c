@@ -237,10 +237,11 @@ uint32_t cpu_strips_pitch(const CpuStrips *strips, uint32_t n_neighbours, uint32
     return (n_neighbours + strips->reach + lanes - 1) / lanes * lanes;
 }
 
-int64_t cpu_strips_depth(const CpuStrips *strips, uint32_t n_neighbours, uint32_t lanes) {
+int64_t cpu_strips_depth(const CpuStrips *strips, uint32_t n_neighbours, uint32_t n_rows,
+                         uint32_t lanes) {
     enum { ELEM_BYTES = 4 };
     int64_t step = cpu_strips_step(strips), whole = step;
-    int64_t row = strips->run * strips->n * cpu_strips_pitch(strips, n_neighbours, lanes);
+    int64_t row = n_rows * strips->run * strips->n * cpu_strips_pitch(strips, n_neighbours, lanes);
     int64_t most = SCHED_CPU_STRIPS_BYTES / ELEM_BYTES / row * step;
     most = min_i64(most, CPU_STRIPS_MOST_DEPTH);
     while (whole % lanes) whole += step; /* a block of whole vectors, if that fits */

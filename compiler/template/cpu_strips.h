@@ -59,8 +59,10 @@ static inline int64_t cpu_strips_step(const CpuStrips *strips) {
 }
 /* Elements of a strip for so many neighbours along m. */
 uint32_t cpu_strips_pitch(const CpuStrips *strips, uint32_t n_neighbours, uint32_t lanes);
-/* The most steps of k of a block, and of neighbours along m, whose strips fit in a cache. */
-int64_t cpu_strips_depth(const CpuStrips *strips, uint32_t n_neighbours, uint32_t lanes);
+/* The most steps of k of a block, and of neighbours along m, whose strips fit in a cache; strips of
+ * `n_rows` rows of the image. */
+int64_t cpu_strips_depth(const CpuStrips *strips, uint32_t n_neighbours, uint32_t n_rows,
+                         uint32_t lanes);
 uint32_t cpu_strips_width(const CpuStrips *strips);
 
 #endif

@@ -28,6 +28,7 @@ static const Convolution convolutions[] = {
     {"1, 31, 12, 26", "15, 31, 1, 1", "1, 15, 4, 9", "2d(x, w, stride=3)", true},
     {"1, 300, 9, 33", "6, 300, 3, 3", "1, 6, 5, 17", "2d(x, w, stride=2, padding=1)", true},
     {"2, 4, 9, 20", "3, 4, 3, 3", "2, 3, 7, 18", "2d(x, w)", false}, /* read where it is */
+    {"1, 15, 35, 30", "2, 15, 3, 3", "1, 2, 17, 14", "2d(x, w, stride=2)", true},
     {"1, 6, 31, 32", "5, 6, 2, 2", "1, 5, 15, 16", "2d(x, w, stride=2)", true}, /* few columns */
     {"1, 3, 31, 32", "40, 3, 2, 2", "1, 40, 15, 16", "2d(x, w, stride=2)", false},
     {"1, 8, 9, 5", "4, 8, 3, 3", "1, 4, 9, 5", "2d(x, w, padding=1)", false}, /* short rows */
@@ -118,6 +119,29 @@ Test(cpu_strips, vectors_lie_along_what_is_contiguous) {
         cr_assert_not_null(product, "%s", source);
         const Sched *sched = &product->variants[product->n_variants - 1].sched;
         cr_expect_eq(sched->cpu_gemm.is_transposed, cases[i].is_transposed, "%s", source);
+    }
+    arena_free(arena);
+}
+
+/* Windows of several rows of an image, one of which may not exist, are multiplied at a time where
+ * there are few columns and few windows in a row. */
+Test(cpu_strips, short_rows_share_a_unit) {
+    static const struct {
+        Convolution convolution;
+        uint32_t more_batches;
+    } cases[] = {{{"1, 15, 35, 30", "2, 15, 3, 3", "1, 2, 17, 14", "2d(x, w, stride=2)", true}, 1},
+                 {{"1, 15, 35, 30", "8, 15, 3, 3", "1, 8, 17, 14", "2d(x, w, stride=2)", true}, 0},
+                 {{"1, 15, 19, 30", "2, 15, 3, 3", "1, 2, 9, 14", "2d(x, w, stride=2)", true}, 0}};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *source = source_of(arena, &cases[i].convolution, "f32");
+        PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_CPU_V4,
+                                        card_of_target(target_get(TARGET_CPU_V4)), NULL);
+        uint32_t more_batches = 0;
+        for (uint32_t k = 0; k < priced.plan->kernels.n; k++)
+            more_batches +=
+                sched_cpu_gemm_params(&priced.plan->kernels.data[k].variants[0].sched).more_batches;
+        cr_expect_eq(more_batches, cases[i].more_batches, "%u: %s", more_batches, source);
     }
     arena_free(arena);
 }

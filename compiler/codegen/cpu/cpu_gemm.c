@@ -37,13 +37,22 @@ static bool shares_columns(const Gemm *gemm, const Gemm *first) {
            !gemm->is_streamed && !gemm->has_panels && !first->has_panels;
 }
 
+/* Vectors of the last strip also read the one that follows, so this one has numbers. */
+static void make_strips(Gemm *gemm) {
+    const Codegen *k = gemm->lower->k;
+    int64_t n = gemm->n_batches * gemm_strips_elems(gemm, gemm->column.strips);
+    gemm->columns = cpu_array_new(gemm->lower, gemm->acc, false, n + gemm->lanes).values;
+    gemm_store(gemm, gemm_element(gemm, gemm->columns, lower_index_const(gemm->lower, n)),
+               LLVMConstNull(k_value_type(k, gemm->acc, gemm->lanes)));
+}
+
 static void make_arrays(Gemm *gemm, const Gemm *first) {
     Lower *lower = gemm->lower;
     int64_t partial_rows = gemm_has_one_k_block(gemm) ? gemm->store_rows : gemm->units.block_rows;
     if (gemm->store_run) partial_rows += gemm->lanes; /* of squares past the end */
     int64_t n_columns = (int64_t)gemm->panel_depth * gemm->units.block_columns;
     bool packs_columns = !gemm->is_streamed && (!gemm->has_panels || gemm->has_amx);
-    int64_t n_partials = partial_rows * gemm->units.block_columns;
+    int64_t n_partials = partial_rows * gemm_pitch(gemm);
     gemm->rows = first->rows;
     gemm->columns = first->columns;
     bool has_rows = !cpu_pack_has_places(gemm->row.pack),
@@ -56,10 +65,7 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
         gemm->rows =
             cpu_array_new(lower, gemm->acc, false, gemm_strips_elems(gemm, gemm->row.strips))
                 .values;
-    if (gemm->column.strips)
-        gemm->columns =
-            cpu_array_new(lower, gemm->acc, false, gemm_strips_elems(gemm, gemm->column.strips))
-                .values;
+    if (gemm->column.strips) make_strips(gemm);
     gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
     gemm_make_offsets(gemm);
 }
@@ -163,7 +169,8 @@ static void row_stores_step(void *user, Val at, Val mask) {
 
 static Val row_partials(const Gemm *gemm, Val number) {
     const Codegen *k = gemm->lower->k;
-    Val at = k_muli(k, k_add(k, gemm->partials_row, number), gemm->units.block_columns);
+    Val at = k_muli(k, k_add(k, gemm->partials_row, number), gemm_pitch(gemm));
+    if (gemm->beside) at = k_add(k, at, gemm->beside);
     return gemm_element(gemm, gemm->partials, at);
 }
 
@@ -192,6 +199,25 @@ static void finish_rows(const SequenceGemms *sequence) {
     cpu_each_step(lower, first->column_begin, first->n_columns, row.lanes,
                   cpu_is_multiple(lower, first->column.extent, row.lanes), row_stores_step, &row);
     loop_end(k, &loop);
+}
+
+/* Stores the rows of each batch of the unit. */
+static void finish_batches(const SequenceGemms *sequence) {
+    Gemm *gemm = sequence->gemms;
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    if (gemm->n_batches == 1) {
+        finish_rows(sequence);
+        return;
+    }
+    Gemm all = *gemm;
+    Val left = k_sub(k, lower_dim(lower, gemm_n_batches(lower->kernel)), gemm->batch);
+    Loop loop = loop_over(k, cpu_at_most(lower, left, gemm->n_batches), 1);
+    gemm_set_batch(&all, loop.index, &gemm->point);
+    gemm->beside = k_muli(k, loop.index, gemm->units.block_columns);
+    finish_rows(sequence);
+    loop_end(k, &loop);
+    *gemm = all;
 }
 
 /* Stores the panels that are kept, if this is the last one of them; `kept`: its first row among
@@ -257,7 +283,7 @@ static void each_panel(const SequenceGemms *sequence) {
     if (first->store_run)
         turn_panels(first, kept);
     else
-        finish_rows(sequence);
+        finish_batches(sequence);
     if (has_rows) go_over_rows(sequence, loop.index, n_panel_rows(first));
     if_end(k, &last);
     loop_end(k, &loop);
@@ -390,7 +416,7 @@ static Val set_units(Gemm *gemm, Val unit, Val end) {
     Val n_along = k_mul(k, n, side.along.length);
     Val beside = k_mul(k, across, side.across.length);
     Val n_rows, n_beside = k_mul(k, n_lines, side.across.length);
-    gemm->batch = k_udiv(k, rest, n_across);
+    gemm->batch = k_muli(k, k_udiv(k, rest, n_across), gemm->n_batches);
     lower_split(lower, gemm->batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
     set_range(gemm, gemm->row.extent, gemm->is_streamed ? beside : along,
               gemm->is_streamed ? n_beside : n_along, &gemm->row_begin, &n_rows);

@@ -53,6 +53,7 @@ Gemm gemm_new(Lower *lower) {
         .k_axis = kernel->first_reduced,
         .k_extent = index_axis_extent(tab, kernel->first_reduced),
         .lanes = sched->lanes,
+        .n_batches = sched->cpu_gemm.more_batches + 1,
         .is_streamed = !sched->cpu_gemm.is_blocked,
         .n_tile_rows = is_transposed ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
         .tile_columns = is_transposed ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
@@ -61,7 +62,7 @@ Gemm gemm_new(Lower *lower) {
         .few = units_of(few ? &few->sched.cpu_gemm : &sched->cpu_gemm),
         .is_few = few ? are_in_range(lower, &few->predicate) : NULL,
         .point = point_new(lower, 1)};
-    gemm.n_vectors = gemm.tile_columns / gemm.lanes;
+    gemm.n_vectors = gemm.tile_columns / gemm.lanes * gemm.n_batches;
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
     gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
     gemm.panel_columns = gemm.has_panels ? kernel->panel_columns : gemm.tile_columns;
@@ -74,6 +75,18 @@ Gemm gemm_new(Lower *lower) {
         ice(lower->k->arena, "an operand of %s moves with both m and n", kernel->name);
     gemm_choose_layout(&gemm);
     return gemm;
+}
+
+uint32_t gemm_pitch(const Gemm *gemm) {
+    return gemm->n_batches * gemm->units.block_columns;
+}
+
+void gemm_set_batch(const Gemm *gemm, Val number, Point *point) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    Val last = k_subi(k, lower_dim(lower, gemm_n_batches(lower->kernel)), 1);
+    Val batch = k_smin(k, k_add(k, gemm->batch, number), last);
+    lower_split(lower, batch, 0, lower->kernel->n_parallel - 2, point);
 }
 
 bool gemm_has_one_k_block(const Gemm *gemm) {

@@ -67,13 +67,17 @@ typedef struct Gemm {
     /* Layouts, in elements. Element (r, k) of the packed rows is at r * row_stride + k * k_stride.
      * Element (k, c) of a panel of columns is at k * panel_columns + c; the next panel follows
      * after panel_depth steps of k, or for panels in memory after all of K. Partial results have a
-     * pitch of block_columns. */
+     * pitch of n_batches * block_columns. */
     uint32_t row_stride, k_stride;
     uint32_t strip_pitch; /* elements from one strip to the next */
+    uint32_t n_batches;   /* of a unit. Their strips, the vectors of a register tile and partial
+                           * results are side by side, those of the first batch first */
     Val rows, columns, partials;
     /* The position in the loops. */
     Point point;                   /* of the unit: the batch axes are set */
-    Val batch;                     /* of the unit */
+    Val batch;                     /* of the unit, the first one */
+    Val beside;                    /* where partial results of the point's batch begin in a row;
+                                    * NULL: with the row */
     Val row_begin, row_end;        /* of the unit */
     Val column_begin, n_columns;   /* of the unit */
     Val k_begin, n_k;              /* of the block of k */
@@ -87,6 +91,10 @@ Gemm gemm_new(Lower *lower);
 bool gemm_has_one_k_block(const Gemm *gemm);
 /* Chooses the vector axis of each operand's loads, and thereby the layout of the packed rows. */
 void gemm_choose_layout(Gemm *gemm);
+/* The elements from one row of partial results to the next. */
+uint32_t gemm_pitch(const Gemm *gemm);
+/* Sets the axes of batch `number` of the unit, or of the last batch that there is. */
+void gemm_set_batch(const Gemm *gemm, Val number, Point *point);
 /* The number of elements of a packed panel of rows. */
 int64_t gemm_row_panel_elems(const Gemm *gemm);
 /* Allocates the operands' offsets, and sets those of all of K. */
@@ -112,7 +120,7 @@ void gemm_each_k_step(const Gemm *gemm, const GemmOperand *operand, GemmRun *run
  * columns past the edge get copies or zeros; no result depends on them. */
 void gemm_pack_rows(Gemm *gemm);
 void gemm_pack_columns(Gemm *gemm);
-/* The elements of the strips of a block of k. */
+/* The elements of the strips of a block of k, of one batch. */
 int64_t gemm_strips_elems(const Gemm *gemm, const CpuStrips *strips);
 /* The elements of strip memory that the steps of a block of k begin with, as a constant table. */
 Val gemm_strip_offsets(const Gemm *gemm, const CpuStrips *strips);

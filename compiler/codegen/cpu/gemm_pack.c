@@ -7,11 +7,20 @@
  * run overwrites what it stores there. */
 #include "codegen/cpu/gemm.h"
 #include "codegen/cpu/strips.h"
+#include "base/arith.h"
 
 /* Layout. */
 
 static uint32_t round_up(uint32_t n, uint32_t step) {
     return (n + step - 1) / step * step;
+}
+
+/* The windows of strips of which vectors read up to `n`: those past the edge are in the next strip.
+ */
+static uint32_t windows_of(const Gemm *gemm, uint32_t n) {
+    int64_t extent;
+    bool is_known = dim_is_const(lower_dims(gemm->lower), gemm->column.extent, &extent);
+    return is_known ? (uint32_t)min_i64(n, extent) : n;
 }
 
 /* A panel of rows begins at any row, a panel of columns at a multiple of lanes. Rows along k are
@@ -38,6 +47,7 @@ void gemm_choose_layout(Gemm *gemm) {
         uint32_t step = left == row ? gemm->n_tile_rows : gemm->tile_columns;
         uint32_t n =
             round_up(left == row ? gemm->units.block_rows : gemm->units.block_columns, step);
+        if (left == column) n = windows_of(gemm, n);
         gemm->strip_pitch = cpu_strips_pitch(&strips, n, gemm->lanes);
     }
     row->is_along_k = row->pack.way != PACK_OWN_AXIS;
@@ -394,7 +404,9 @@ static int64_t steps_ahead(const Gemm *gemm, const CpuStrips *strips) {
     return n < VECTORS ? VECTORS / n : 1;
 }
 
-void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
+/* Packs the strips of the point's batch. */
+static void pack_strips(const Gemm *gemm, const GemmOperand *operand, const Point *batch,
+                        Val strips_memory) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     const CpuStrips *strips = operand->strips;
@@ -419,10 +431,10 @@ void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
                     .lanes = gemm->lanes,
                     .outside = strips->outside,
                     .inside = strips->inside,
-                    .point = point_inside(&gemm->point),
+                    .point = point_inside(batch),
                     .begin = begin,
                     .n = n,
-                    .memory = gemm_element(gemm, is_row ? gemm->rows : gemm->columns, memory),
+                    .memory = gemm_element(gemm, strips_memory, memory),
                     .pitch = gemm->strip_pitch,
                     .step = (uint32_t)strips->run * gemm->strip_pitch,
                     .steps_ahead = steps_ahead(gemm, strips)};
@@ -431,4 +443,19 @@ void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
     (strips->is_turned ? strips_pack_turned : strips_pack_row)(&row);
     loop_end(k, &outer);
     loop_end(k, &inner);
+}
+
+void gemm_pack_strips(const Gemm *gemm, const GemmOperand *operand) {
+    const Codegen *k = gemm->lower->k;
+    Val memory = operand == &gemm->row ? gemm->rows : gemm->columns;
+    if (gemm->n_batches == 1) {
+        pack_strips(gemm, operand, &gemm->point, memory);
+        return;
+    }
+    Loop loop = loop_over(k, lower_index_const(gemm->lower, gemm->n_batches), 1);
+    Point batch = point_inside(&gemm->point);
+    gemm_set_batch(gemm, loop.index, &batch);
+    Val at = k_muli(k, loop.index, gemm_strips_elems(gemm, operand->strips));
+    pack_strips(gemm, operand, &batch, gemm_element(gemm, memory, at));
+    loop_end(k, &loop);
 }

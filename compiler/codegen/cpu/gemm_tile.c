@@ -159,13 +159,17 @@ static Val row_element(const Gemm *gemm, const Tile *tile, uint32_t r, uint32_t 
 static void load_columns(const Gemm *gemm, const Tile *tile, uint32_t step, bool has_second,
                          Val *vectors) {
     Val columns = tile->at;
+    const CpuStrips *strips = gemm->column.strips;
+    uint32_t n_own = gemm->n_vectors / gemm->n_batches;
+    int64_t apart = strips ? gemm_strips_elems(gemm, strips) : 0; /* from batch to batch */
     if (has_columns(gemm))
         columns = panel_offset(gemm, columns, (int64_t)step * step_columns(gemm));
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
-        vectors[v] = has_columns(gemm) ? column_vector(gemm, columns, v, has_second)
-                                       : load_placed(gemm, &gemm->column, tile->columns, columns,
-                                                     step, (int64_t)v * gemm->lanes, gemm->lanes,
-                                                     tile->masks ? tile->masks[v] : NULL);
+        vectors[v] = has_columns(gemm)
+                         ? column_vector(gemm, columns, v, has_second)
+                         : load_placed(gemm, &gemm->column, tile->columns, columns, step,
+                                       (int64_t)v % n_own * gemm->lanes + v / n_own * apart,
+                                       gemm->lanes, tile->masks ? tile->masks[v] : NULL);
     if (has_columns(gemm)) prefetch_columns(gemm, columns);
 }
 
@@ -424,7 +428,7 @@ void gemm_tiles(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors,
-                 .pitch = lower_index_const(lower, gemm->units.block_columns)};
+                 .pitch = lower_index_const(lower, gemm_pitch(gemm))};
     place_operands(gemm, &tile);
     place_lines_ahead(gemm, &tile);
     if (has_columns(gemm)) tile.depth = panel_depth(gemm);

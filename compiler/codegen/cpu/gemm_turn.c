@@ -50,7 +50,7 @@ static uint32_t find_run(Gemm *gemm, uint32_t n_kept) {
 
 void gemm_choose_stores(Gemm *gemm, bool is_alone) {
     gemm->store_rows = gemm->n_tile_rows;
-    if (!is_alone || gemm->lanes == 1 || gemm->is_streamed) return;
+    if (!is_alone || gemm->lanes == 1 || gemm->is_streamed || gemm->n_batches > 1) return;
     uint32_t n_kept = kept_panels(gemm) * gemm->n_tile_rows;
     gemm->store_run = find_run(gemm, n_kept);
     if (gemm->store_run)

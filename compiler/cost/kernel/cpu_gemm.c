@@ -117,6 +117,7 @@ static double tile_steps(const Coster *c, const Pricing *p) {
     double lanes = p->variant->sched.lanes, m = sched->register_m, n = sched->register_n;
     bool is_transposed = cpu_pack_is_transposed(&p->variant->sched);
     double rows = is_transposed ? n : m, vectors = (is_transposed ? m : n) / lanes;
+    vectors *= sched->more_batches + 1;
     double down = footprint_points(kernel, 1u << gemm_axis_m(kernel), c->values);
     double across = footprint_points(kernel, 1u << gemm_axis_n(kernel), c->values);
     double computed = ceil(down / m) * m * ceil(across / n) * n / (down * across);
