@@ -548,6 +548,21 @@ bool index_is_near(IndexTab *tab, IndexId id, uint32_t axis, int64_t most) {
     return stride > 0 && stride <= most;
 }
 
+uint32_t index_lanes_shared(const IndexTab *tab, IndexId id, uint32_t axis) {
+    IndexExpr expr = index_expr(tab, id);
+    int64_t divisor, n = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (!(atom.axes >> axis & 1)) continue;
+        if (n || atom.kind != ATOM_DIV || !dim_is_const(tab->dims, atom.divisor, &divisor) ||
+            !dim_equals_const(tab->dims, expr.terms[i].coefficient, 1) ||
+            index_stride_const(tab, atom.operand, axis) != 1)
+            return 0;
+        n = divisor;
+    }
+    return n <= INDEX_MOST_SHARED ? (uint32_t)n : 0;
+}
+
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple) {
     const Expr *e = &tab->exprs.data[id];
     if (!dim_divides(tab, e->offset, multiple)) return false;

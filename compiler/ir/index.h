@@ -106,6 +106,10 @@ LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t 
 /* Whether the elements at neighbouring values of `axis` are the same, contiguous, or at most `most`
  * elements apart, from any start. */
 bool index_is_near(IndexTab *tab, IndexId id, uint32_t axis, int64_t most);
+/* How many neighbours along the axis share an element, if the elements that they share are side by
+ * side, as those of an image that is enlarged; 0: they do not. */
+enum { INDEX_MOST_SHARED = 4 };
+uint32_t index_lanes_shared(const IndexTab *tab, IndexId id, uint32_t axis);
 /* Whether the index is a multiple of `multiple` whenever `axis` is; UINT32_MAX means no axis. */
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple);
 

@@ -56,7 +56,9 @@ typedef struct MapWork {
 
 static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, MapWork *work) {
     work->n_accesses++;
-    work->n_strided += index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING;
+    work->n_strided +=
+        index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING &&
+        !index_lanes_shared(s->indices, address, s->lane_axis);
 }
 
 /* Whether the scalar is a function whose code fills the registers by itself. */

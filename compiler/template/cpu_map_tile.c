@@ -14,7 +14,8 @@ static void classify_load(const Turner *t, ScalarId id) {
     const Scalar *load = scalar_get(t->kernel->scalars, id);
     LaneMotion in = index_lane_motion(t->tab, load->index, t->in, INDEX_ANY_START);
     LaneMotion out = index_lane_motion(t->tab, load->index, t->out, t->lanes);
-    bool is_near = index_is_near(t->tab, load->index, t->out, INDEX_NEAR_STRIDE);
+    bool is_near = index_is_near(t->tab, load->index, t->out, INDEX_NEAR_STRIDE) ||
+                   index_lanes_shared(t->tab, load->index, t->out);
     t->can[id] = in != LANES_VARYING && !index_is_gathered(t->tab, load->index);
     t->gains[id] = t->can[id] && in == LANES_CONTIGUOUS && out == LANES_VARYING && !is_near;
 }

@@ -201,6 +201,21 @@ def conv_transpose_strided(x, weight, bias, s, p, o, groups, d, out) {
   return transpose(biased(all[:, p[0]:m[0], p[1]:m[1], p[2]:m[2]], for_filters(bias, groups * dim(weight, 1))), perm=[0, 4, 1, 2, 3])
 }
 
+# A transposed convolution of one tap: a product of the channels of each element, with zeros between the results.
+def conv_transpose_pointwise(x, weight, bias, s, p, o, groups, out) {
+  n = x.shape
+  m = dim(weight, 1)
+  w = transpose(reshape(weight, [groups, n[1] / groups, m]), perm=[0, 2, 1])
+  y = matmul(w, reshape(x, [n[0], groups, n[1] / groups, n[2] * n[3] * n[4]]), out=out)
+  all = pad(reshape(y, [n[0], groups * m, n[2], n[3], n[4]]), low=[0, 0, 0, 0, 0], high=[0, 0, o[0], o[1], o[2]],
+            interior=[0, 0, s[0] - 1, s[1] - 1, s[2] - 1])
+  e = [(n[2] - 1) * s[0] + 1 + o[0] - p[0], (n[3] - 1) * s[1] + 1 + o[1] - p[1], (n[4] - 1) * s[2] + 1 + o[2] - p[2]]
+  b = for_filters(bias, groups * m)
+  r = rank(b) if kind(b) == "tensor" else 0
+  each_bias = reshape(b, [groups * m, 1, 1, 1]) if r == 1 else b
+  return biased(all[:, :, p[0]:e[0], p[1]:e[1], p[2]:e[2]], each_bias)
+}
+
 # A transposed convolution of stride 1.
 def conv_transpose_dense(x, weight, bias, p, o, groups, d, out) {
   w = conv_transpose_weights(weight, groups)
@@ -230,9 +245,12 @@ def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
   is_good = loop k in 0:3 with is_good = true { return is_good && (most(o[k]) < s[k] || most(o[k]) < most(d[k])) }
   w = of_rank(weight, 5, 5, "weight")
   z = for_weights(batched(x, 5), w, groups) if is_good else error("`output_padding` must be less than `stride` or `dilation`")
-  dense = conv_transpose_dense(z, w, bias, p, o, groups, d, out) if s[0] * s[1] * s[2] == 1 else none
-  y = conv_transpose_strided(z, w, bias, s, p, o, groups, d, out) if dense == none else dense
-  return unbatched(y, x, 5)
+  is_dense = s[0] * s[1] * s[2] == 1
+  is_single = is_same_shape(w.shape[2:], [1, 1, 1])
+  single = conv_transpose_pointwise(z, w, bias, s, p, o, groups, out) if is_single else none
+  dense = conv_transpose_dense(z, w, bias, p, o, groups, d, out) if is_dense && !is_single else none
+  y = conv_transpose_strided(z, w, bias, s, p, o, groups, d, out) if !is_dense && !is_single else dense
+  return unbatched(single if is_single else y, x, 5)
 }
 
 # x: [B, C, H, W], weight: [C, N / groups, k, l] -> [B, N, ..]: conv2d's transpose as a linear map.

@@ -1,8 +1,10 @@
 /* Steps of a CPU's maps and scans: several vectors where elements take long, whose ends are steps
- * of one, and what cost knows of values that only some elements of a step need. */
+ * of one,  what cost
+ * knows of values that only some elements of a step need, and lanes that share elements. */
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/plans.h"
+#include "codegen/cpu/cpu.h"
 
 #include <criterion/criterion.h>
 
@@ -62,6 +64,40 @@ Test(cpu_map, no_element_is_left_out) {
         RigOptions options = RIG_OPTIONS_INIT;
         bool ok = pair_is_right(cases[i / 2].source, target, &options, NULL, 3, &report);
         cr_expect(ok, "%s%s", text_str(&report), cases[i / 2].source);
+        arena_free(arena);
+    }
+}
+
+/* Lanes of which 2 to 4 share an element, from any place on: enlarged images, and zeros between
+ * elements, with padding on both sides. */
+static const char *const shared[] = {
+    "graph g(x: f32[3, 9, 37]) -> (y: f32[3, 9, 74]) {\n"
+    "  y = reshape(expand(unsqueeze(x, 3), [3, 9, 37, 2]), [3, 9, 74]) + 1.0\n}\n",
+    "graph g(x: f32[3, 9, 37]) -> (y: f32[3, 9, 109]) {\n"
+    "  y = exp(pad(x, low=[0, 0, 0], high=[0, 0, 0], interior=[0, 0, 2]))\n}\n",
+    "graph g(x: f64[3, 9, 37]) -> (y: f64[3, 17, 107]) {\n"
+    "  y = abs(pad(x, low=[0, 0, 0], high=[0, 0, 0], interior=[0, 1, 2])[:, :, 1:108])\n}\n",
+    "graph g(x: f32[2, 5, 33]) -> (y: f32[2, 5, 68]) {\n"
+    "  y = abs(pad(x, low=[0, 0, 1], high=[0, 0, 2], interior=[0, 0, 1]))\n}\n",
+    "graph g(x: i32[2, 5, 33]) -> (y: i32[2, 5, 131]) {\n"
+    "  y = abs(reshape(expand(unsqueeze(x, 3), [2, 5, 33, 4]), [2, 5, 132])[:, :, 1:])\n}\n",
+};
+
+Test(cpu_map, lanes_share_elements) {
+    static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        Arena *arena = arena_new(NULL);
+        const Plan *plan = plans_of(arena, TARGET_CPU_V4, shared[i]);
+        const Kernel *last = &plan->kernels.data[plan->kernels.n - 1];
+        cr_expect_gt(sched_chunk_elems(&last->variants[0].sched), CPU_MAP_SHORT_RUN, "%s",
+                     shared[i]);
+        for (uint32_t t = 0; t < 2; t++) {
+            Text report = {.arena = arena};
+            RigOptions options = RIG_OPTIONS_INIT;
+            bool ok = !compile_target_runs(target_get(targets[t])) ||
+                      pair_is_right(shared[i], target_get(targets[t]), &options, NULL, 5, &report);
+            cr_expect(ok, "%s%s", text_str(&report), shared[i]);
+        }
         arena_free(arena);
     }
 }

@@ -191,6 +191,8 @@ static Val load_value(Point *point, const Scalar *s) {
         return load_one(lower, arg, s->dtype, point_index_at(point, s->index, false), condition);
     if (point->mask && condition) condition = k_splat(k, condition, point->lanes);
     condition = and_opt(k, condition, point->mask);
+    uint32_t n_shared = point_shared_lanes(point, s);
+    if (n_shared) return point_load_shared(point, s, arg, n_shared, condition);
     if (point_motion(point, s->index) != LANES_CONTIGUOUS)
         return load_each_lane(point, s, arg, condition);
     uint32_t align = access_align(point, s->index, arg, s->dtype);

@@ -3,6 +3,9 @@
  * If lanes are some elements apart, all elements from the first to the last are loaded, and
  * shuffles take one in `stride`.
  *
+ * If some lanes share an element, the vector of their elements is loaded, and a shuffle spreads it.
+ * The place of the first lane among those that share its element chooses the shuffle.
+ *
  * Conditions that are the same for all lanes choose an address: where they fail, a constant in
  * memory is loaded. So these loads have no mask. A CPU does not prefetch for masked loads: from
  * memory they take 3 to 6 times as long as plain ones, and much longer where the address is no
@@ -204,6 +207,74 @@ Val point_load_near(Point *point, const Scalar *load, uint32_t arg, uint32_t str
         uint32_t begin = part_begin(&near, part);
         Val own = load_part(&near, arg, first, begin, outside);
         all = take_lanes(&near, all, own, begin);
+    }
+    return all;
+}
+
+uint32_t point_shared_lanes(const Point *point, const Scalar *load) {
+    const Lower *lower = point->lower;
+    if (!lower->k->target->has->cores || point->flat || dtype_bytes(load->dtype) < 4) return 0;
+    return index_lanes_shared(scalartab_indices(lower->kernel->scalars), load->index,
+                              point->lane_axis);
+}
+
+/* The dividend of the load's index: `n` of its values share an element. */
+static IndexId shared_dividend(const Point *point, const Scalar *load) {
+    const IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    IndexExpr expr = index_expr(tab, load->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (atom.axes >> point->lane_axis & 1) return atom.operand;
+    }
+    ice(point->lower->k->arena, "no term of the load moves with the lanes");
+}
+
+/* The elements of which some lane in the mask takes one, where the first lane is at place `first`
+ * of those that share its element. */
+static Val shared_mask(const Point *point, Val mask, uint32_t n, uint32_t first) {
+    const Codegen *k = point->lower->k;
+    uint32_t lanes = point->lanes;
+    Val *from = arena_array(k->arena, Val, lanes), all = NULL;
+    Val none = LLVMConstNull(k_vector_of(k->i1, lanes));
+    if (!mask) mask = LLVMConstNot(none);
+    for (uint32_t place = 0; place < n; place++) {
+        for (uint32_t i = 0; i < lanes; i++) {
+            uint32_t lane = i * n + place - first; /* wraps around before lane 0 */
+            from[i] = k_i32(k, lane < lanes ? lane : lanes);
+        }
+        Val own = k_shuffle(k, mask, none, LLVMConstVector(from, lanes));
+        all = all ? k_or(k, all, own) : own;
+    }
+    return all;
+}
+
+static Val spread_shared(const Point *point, Val elements, uint32_t n, uint32_t first) {
+    const Codegen *k = point->lower->k;
+    Val *from = arena_array(k->arena, Val, point->lanes);
+    for (uint32_t i = 0; i < point->lanes; i++) from[i] = k_i32(k, (i + first) / n);
+    return k_shuffle(k, elements, elements, LLVMConstVector(from, point->lanes));
+}
+
+Val point_load_shared(Point *point, const Scalar *load, uint32_t arg, uint32_t n, Val condition) {
+    Lower *lower = point->lower;
+    const Codegen *k = lower->k;
+    uint32_t lanes = point->lanes, bytes = dtype_bytes(load->dtype);
+    IndexId dividend = shared_dividend(point, load);
+    bool is_known = lanes % n == 0 && point_is_multiple(point, dividend, n);
+    Val place = NULL, mask = NULL, all = NULL;
+    if (condition) condition = k_splat(k, condition, lanes);
+    if (!is_known) place = k_uremi(k, point_index(point, dividend), n);
+    for (uint32_t first = 0; first < (is_known ? 1 : n); first++) {
+        Val own = shared_mask(point, condition, n, first);
+        Val is_own = place ? k_eqi(k, place, first) : NULL;
+        mask = mask ? k_select(k, is_own, own, mask) : own;
+    }
+    Val pointer = point_element_pointer(lower, arg, point_index_at(point, load->index, false));
+    Val zero = LLVMConstNull(k_memory_type(k, load->dtype, lanes));
+    Val elements = masked_load(k, pointer, bytes, mask, zero);
+    for (uint32_t first = 0; first < (is_known ? 1 : n); first++) {
+        Val own = spread_shared(point, elements, n, first);
+        all = all ? k_select(k, k_eqi(k, place, first), own, all) : own;
     }
     return all;
 }

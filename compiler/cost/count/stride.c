@@ -67,6 +67,8 @@ static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, 
     if (axis == NO_AXIS ||
         index_lane_motion(tab, address, axis, p->variant->sched.lanes) != LANES_VARYING)
         return 0;
+    uint32_t n_shared = index_lanes_shared(tab, address, axis);
+    if (n_shared) return COST_STRIDE_NEAR_CLOCKS / n_shared;
     double stride = fabs(cost_axis_stride(c, kernel, address, axis));
     double bytes = stride * dtype_bytes(c->plan->buffers.data[buffer].dtype);
     return element_clocks(bytes, run_elems(c, p, axis));
