@@ -22,7 +22,7 @@
 
 enum {
     /* Of an object: a unit takes no further function once it has so many instructions. */
-    UNIT_INSTRUCTIONS = 800,
+    UNIT_INSTRUCTIONS = 400,
     /* Of all functions of a source of up to 64 KiB: some 44 MB of PTX. */
     MOST_INSTRUCTIONS = 1 << 20,
     INSTRUCTIONS_OF_BYTE = 16
@@ -214,7 +214,7 @@ static bool open_unit(Emission *e) {
 
 /* Closes the open unit, if any. */
 static void close_unit(Emission *e) {
-    if (e->open) unit_close(e->queue);
+    if (e->open) unit_close(e->queue, e->n_instructions);
     e->open = NULL;
     e->n_instructions = 0;
 }

@@ -1,5 +1,5 @@
-/* See unit.h. Units lie in a ring. Counters that only grow say how many were opened, closed, begun
- * and taken; the unit with number `i` lies in slot i modulo the ring's length. */
+/* See unit.h. Units lie in a ring. Counters that only grow say how many were opened, closed and
+ * taken; the unit with number `i` lies in slot i modulo the ring's length. */
 #include "codegen/unit.h"
 
 #include "codegen/llvm/module.h"
@@ -9,7 +9,11 @@
 #include <signal.h>
 #include <string.h>
 
-enum { MAX_THREADS = 16 }; /* units of that many threads fit in memory */
+enum {
+    MAX_THREADS = 16, /* units of that many threads fit in memory */
+    /* So many units lie in the ring for each thread: the large ones among them begin first. */
+    UNITS_OF_THREAD = 4
+};
 
 struct UnitQueue {
     Arena *arena;
@@ -19,12 +23,14 @@ struct UnitQueue {
     UnitTake *take;
     void *user;
     CodegenUnit *units;
-    uint32_t n_units, n_opened, n_taken;
+    uint32_t n_units, n_opened;
     pthread_t threads[MAX_THREADS];
     uint32_t n_threads, n_started;
-    pthread_mutex_t lock; /* guards the members behind it, and is_finished of all units */
+    pthread_mutex_t lock; /* guards the members behind it, and the states of all units */
     pthread_cond_t changed;
-    uint32_t n_closed, n_begun;
+    uint32_t n_closed, n_taken;
+    LLVMTargetMachineRef machines[MAX_THREADS]; /* that no thread uses now */
+    uint32_t n_machines;
     bool ends;
 };
 
@@ -48,48 +54,63 @@ UnitQueue *unit_queue_new(Arena *arena, const BackOptions *options, CodeKind kin
     queue->n_threads = options->n_threads < 1             ? 1
                        : options->n_threads > MAX_THREADS ? MAX_THREADS
                                                           : options->n_threads;
-    queue->n_units = queue->n_threads == 1 ? 1 : 2 * queue->n_threads;
+    queue->n_units = queue->n_threads == 1 ? 1 : UNITS_OF_THREAD * queue->n_threads;
     queue->units = arena_array(arena, CodegenUnit, queue->n_units);
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->changed, NULL);
     return queue;
 }
 
-/* Frees all that the unit holds but its arenas and its machine. */
+/* Frees all that the unit holds but its arenas. */
 static void unit_empty(CodegenUnit *unit) {
     module_dispose(&unit->k);
     if (unit->code) LLVMDisposeMemoryBuffer(unit->code);
     if (unit->message) LLVMDisposeMessage(unit->message);
     if (unit->scratch) arena_reset(unit->scratch);
     if (unit->own) arena_reset(unit->own);
-    CodegenUnit kept = {.scratch = unit->scratch, .own = unit->own, .machine = unit->machine};
+    CodegenUnit kept = {.scratch = unit->scratch, .own = unit->own};
     memcpy(unit, &kept, sizeof kept);
 }
 
-/* Finishes a unit. Its failures leave through its own escape, whatever the thread. */
+/* Finishes a unit, whose module is needed no longer. Its failures leave through its own escape,
+ * whatever the thread. */
 static void finish(const UnitQueue *queue, CodegenUnit *unit) {
     int reason = setjmp(unit->escape.jump);
     if (reason)
         unit->failure = (EscapeReason)reason;
     else
         queue->finish(unit, &queue->options, queue->kind);
+    module_dispose(&unit->k);
 }
 
-/* Finishes the next lowered unit. The lock is held before and after. */
-static void finish_next(UnitQueue *queue) {
-    CodegenUnit *unit = &queue->units[queue->n_begun++ % queue->n_units];
+/* The lowered unit of the most instructions that no thread has begun; NULL: there is none. */
+static CodegenUnit *find_largest(const UnitQueue *queue) {
+    CodegenUnit *largest = NULL;
+    for (uint32_t i = queue->n_taken; i < queue->n_closed; i++) {
+        CodegenUnit *unit = &queue->units[i % queue->n_units];
+        bool is_larger = !largest || unit->n_instructions > largest->n_instructions;
+        if (unit->state == UNIT_LOWERED && is_larger) largest = unit;
+    }
+    return largest;
+}
+
+/* Finishes the unit, by a machine that an earlier one left or that it makes. The lock is held
+ * before and after. */
+static void finish_unlocked(UnitQueue *queue, CodegenUnit *unit) {
+    unit->state = UNIT_BEGUN;
+    if (queue->n_machines) unit->machine = queue->machines[--queue->n_machines];
     pthread_mutex_unlock(&queue->lock);
     finish(queue, unit);
     pthread_mutex_lock(&queue->lock);
-    unit->is_finished = true;
+    if (unit->machine) queue->machines[queue->n_machines++] = unit->machine;
+    unit->state = UNIT_FINISHED;
     pthread_cond_broadcast(&queue->changed);
 }
 
-/* Finishes a unit, or waits for a change where none is lowered. The lock is held before and after.
- */
-static void finish_or_wait(UnitQueue *queue) {
-    if (queue->n_begun < queue->n_closed)
-        finish_next(queue);
+/* Finishes the unit, or waits for a change where it is NULL. The lock is held before and after. */
+static void finish_or_wait(UnitQueue *queue, CodegenUnit *unit) {
+    if (unit)
+        finish_unlocked(queue, unit);
     else
         pthread_cond_wait(&queue->changed, &queue->lock);
 }
@@ -97,7 +118,7 @@ static void finish_or_wait(UnitQueue *queue) {
 static void *work(void *argument) {
     UnitQueue *queue = argument;
     pthread_mutex_lock(&queue->lock);
-    while (!queue->ends) finish_or_wait(queue);
+    while (!queue->ends) finish_or_wait(queue, find_largest(queue));
     pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
@@ -119,25 +140,28 @@ static void start_thread(UnitQueue *queue) {
     pthread_attr_destroy(&attributes);
 }
 
-/* Waits for the oldest unit, and finishes units meanwhile. */
-static CodegenUnit *wait_for_oldest(UnitQueue *queue) {
+/* Waits for the oldest unit, and finishes units meanwhile. More are lowered where the ring has
+ * room, so a full ring's oldest unit is the first of them. */
+static CodegenUnit *wait_for_oldest(UnitQueue *queue, bool is_full) {
     CodegenUnit *unit = &queue->units[queue->n_taken % queue->n_units];
     pthread_mutex_lock(&queue->lock);
-    while (!unit->is_finished) finish_or_wait(queue);
+    while (unit->state != UNIT_FINISHED)
+        finish_or_wait(queue, is_full && unit->state == UNIT_LOWERED ? unit : find_largest(queue));
+    queue->n_taken++;
     pthread_mutex_unlock(&queue->lock);
     return unit;
 }
 
-static bool take_oldest(UnitQueue *queue) {
-    CodegenUnit *unit = wait_for_oldest(queue);
-    queue->n_taken++;
+static bool take_oldest(UnitQueue *queue, bool is_full) {
+    CodegenUnit *unit = wait_for_oldest(queue, is_full);
     bool ok = queue->take(queue->user, unit);
     unit_empty(unit);
     return ok;
 }
 
 CodegenUnit *unit_open(UnitQueue *queue) {
-    if (queue->n_opened - queue->n_taken == queue->n_units && !take_oldest(queue)) return NULL;
+    bool is_full = queue->n_opened - queue->n_taken == queue->n_units;
+    if (is_full && !take_oldest(queue, true)) return NULL;
     CodegenUnit *unit = &queue->units[queue->n_opened++ % queue->n_units];
     if (!unit->scratch) unit->scratch = new_arena(queue->arena, arena_escape(queue->arena));
     if (!unit->own) unit->own = new_arena(queue->arena, &unit->escape);
@@ -147,10 +171,12 @@ CodegenUnit *unit_open(UnitQueue *queue) {
 }
 
 /* The second unit starts the first thread, since one unit alone gains nothing by threads. */
-void unit_close(UnitQueue *queue) {
+void unit_close(UnitQueue *queue, uint32_t n_instructions) {
     CodegenUnit *unit = &queue->units[(queue->n_opened - 1) % queue->n_units];
     unit->k.arena = unit->own;
+    unit->n_instructions = n_instructions;
     pthread_mutex_lock(&queue->lock);
+    unit->state = UNIT_LOWERED;
     queue->n_closed++;
     pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
@@ -159,7 +185,7 @@ void unit_close(UnitQueue *queue) {
 
 bool unit_take_rest(UnitQueue *queue) {
     while (queue->n_taken < queue->n_opened)
-        if (!take_oldest(queue)) return false;
+        if (!take_oldest(queue, false)) return false;
     return true;
 }
 
@@ -174,8 +200,8 @@ void unit_queue_dispose(UnitQueue *queue) {
         unit_empty(unit);
         if (unit->scratch) arena_free(unit->scratch);
         if (unit->own) arena_free(unit->own);
-        if (unit->machine) LLVMDisposeTargetMachine(unit->machine);
     }
+    for (uint32_t i = 0; i < queue->n_machines; i++) LLVMDisposeTargetMachine(queue->machines[i]);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
 }

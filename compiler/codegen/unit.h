@@ -13,8 +13,12 @@
 
 #include <llvm-c/TargetMachine.h>
 
+typedef enum { UNIT_OPEN, UNIT_LOWERED, UNIT_BEGUN, UNIT_FINISHED } UnitState;
+
 typedef struct CodegenUnit {
     Codegen k;
+    UnitState state;
+    uint32_t n_instructions;
     Arena *scratch;           /* of lowering */
     Arena *own;               /* of finishing; its escape is `escape` */
     Escape escape;            /* of the thread that finishes */
@@ -23,8 +27,7 @@ typedef struct CodegenUnit {
     char *message;            /* LLVM's, about it; or NULL */
     PtxText ptx;              /* the result for a GPU: declarations and functions, on `own` */
     LLVMMemoryBufferRef code; /* the result for a CPU */
-    LLVMTargetMachineRef machine; /* that made it; it makes the code of later units too; or NULL */
-    bool is_finished;
+    LLVMTargetMachineRef machine; /* of the thread that finishes; or NULL */
 } CodegenUnit;
 
 typedef struct UnitQueue UnitQueue;
@@ -39,8 +42,8 @@ UnitQueue *unit_queue_new(Arena *arena, const BackOptions *options, CodeKind kin
                           UnitFinish *finish, UnitTake *take, void *user);
 /* An empty unit to lower into. A full queue takes its oldest unit first. NULL: `take` failed. */
 CodegenUnit *unit_open(UnitQueue *queue);
-/* The unit opened last is lowered. */
-void unit_close(UnitQueue *queue);
+/* The unit opened last is lowered, to so many instructions: larger units are finished first. */
+void unit_close(UnitQueue *queue, uint32_t n_instructions);
 /* Takes the units that are left. False: `take` failed. */
 bool unit_take_rest(UnitQueue *queue);
 /* Ends the threads and frees all units, finished or not. */

@@ -1,12 +1,14 @@
 /* Every op on every dtype it takes has code on every target: LLVM aborts on what it cannot select,
  * so each cell is named before it is lowered. */
 #include "codegen/codegen.h"
+#include "codegen/unit.h"
 #include "lib/plans.h"
 #include "lib/ptx.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,5 +225,54 @@ Test(emit, gemms_of_one_register_tile_share_its_function) {
     cr_expect_eq(count(ir.data, "call void @g_"), 2u);
     cr_assert(codegen_emit(arena, plans, 2, options, CODE_OBJECT, &object, &diags));
     check_symbols(&object, "a shared tile");
+    arena_free(arena);
+}
+
+/* Units that are named by their sizes. The first one keeps the other thread busy until the caller's
+ * has finished all others. */
+enum { N_SMALL_UNITS = 5, BUSY_INSTRUCTIONS = 1000 };
+
+static struct {
+    sem_t has_begun, may_end;
+    uint32_t finished[N_SMALL_UNITS], n_finished;
+    uint32_t taken[N_SMALL_UNITS + 1], n_taken;
+} units;
+
+static void finish_unit(CodegenUnit *unit, const BackOptions *options, CodeKind kind) {
+    (void)options;
+    (void)kind;
+    if (unit->n_instructions == BUSY_INSTRUCTIONS) {
+        sem_post(&units.has_begun);
+        sem_wait(&units.may_end);
+        return;
+    }
+    units.finished[units.n_finished++] = unit->n_instructions;
+    if (units.n_finished == N_SMALL_UNITS) sem_post(&units.may_end);
+}
+
+static bool take_unit(void *user, CodegenUnit *unit) {
+    (void)user;
+    units.taken[units.n_taken++] = unit->n_instructions;
+    return true;
+}
+
+Test(emit, large_units_are_finished_first_and_taken_in_order) {
+    static const uint32_t sizes[N_SMALL_UNITS] = {3, 9, 1, 7, 5};
+    Arena *arena = arena_new(NULL);
+    BackOptions options = {.target = target_get(TARGET_CPU), .n_threads = 2};
+    sem_init(&units.has_begun, 0, 0);
+    sem_init(&units.may_end, 0, 0);
+    UnitQueue *queue = unit_queue_new(arena, &options, CODE_OBJECT, finish_unit, take_unit, NULL);
+    for (uint32_t i = 0; i <= N_SMALL_UNITS; i++) {
+        unit_open(queue);
+        unit_close(queue, i ? sizes[i - 1] : BUSY_INSTRUCTIONS);
+    }
+    sem_wait(&units.has_begun);
+    cr_expect(unit_take_rest(queue));
+    for (uint32_t i = 0; i < N_SMALL_UNITS; i++) {
+        cr_expect_eq(units.finished[i], 9 - 2 * i, "unit %u was finished", units.finished[i]);
+        cr_expect_eq(units.taken[i + 1], sizes[i], "unit %u was taken", units.taken[i + 1]);
+    }
+    unit_queue_dispose(queue);
     arena_free(arena);
 }
