@@ -5,6 +5,7 @@
  * the one with the smallest workspace at the cost points stays. */
 #include "memory/place.h"
 
+#include "base/checked.h"
 #include "cost/cost.h"
 
 #include <stdlib.h>
@@ -102,8 +103,10 @@ static Level level_above(const Packer *p, const Level *level, const Item *item) 
     uint32_t *counts = new_counts(p);
     for (uint32_t i = 0; i < p->sizes.n; i++) counts[i] = level->counts[i];
     counts[item->size_index]++;
-    DimId end = dim_add(p->dims, level->dim, item->size.dim);
-    return end ? level_of(p, end, counts) : (Level){.dim = DIM_NONE};
+    Level above = {.dim = dim_add(p->dims, level->dim, item->size.dim), .counts = counts};
+    for (uint32_t i = 0; i < p->points.n; i++)
+        if (!checked_add(level->at[i], item->size.at[i], &above.at[i])) above.at[i] = INT64_MAX;
+    return above;
 }
 
 /* The growth of a size if all dims grow: the largest power. */

@@ -42,14 +42,13 @@ static void schedule(Arena *arena, Arena *kept, const Plan *plan, Kernel *kernel
             continue;
         Scheduler s = scheduler_new(arena, plan, kernel, level);
         s.launch = launch;
+        s.made = &made[n];
         s.n_before = n;
         propose(&s, ACCESS_WIDE);
         propose(&s, ACCESS_SINGLE);
-        for (uint32_t v = 0; v < s.n_made; v++) {
-            made[n] = s.made[v];
-            if (i + 1 < n_levels) predicate_require_level(&made[n].predicate, s.target->name);
-            n++;
-        }
+        for (uint32_t v = 0; v < s.n_made && i + 1 < n_levels; v++)
+            predicate_require_level(&s.made[v].predicate, s.target->name);
+        n += s.n_made;
     }
     kernel_set_variants(kept, kernel, made, n);
 }

@@ -173,10 +173,11 @@ static bool find_few(KeySplit *s) {
 
 /* The matmul's versions. */
 
+/* Whether one of the live scalars loads the buffer; `live` NULL: one of all. */
 static bool loads(const ScalarTab *scalars, const bool *live, uint32_t buffer) {
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *load = scalar_get(scalars, id);
-        if (live[id] && load->kind == SCALAR_LOAD && load->buffer == buffer) return true;
+        if ((!live || live[id]) && load->kind == SCALAR_LOAD && load->buffer == buffer) return true;
     }
     return false;
 }
@@ -185,7 +186,8 @@ static bool loads(const ScalarTab *scalars, const bool *live, uint32_t buffer) {
 static bool has_other_reader(const KeySplit *s, const Kernel *whole, uint32_t n, uint32_t k,
                              uint32_t buffer) {
     for (uint32_t i = 0; i < n; i++)
-        if (i != k && loads(whole[i].scalars, kernel_live_scalars(s->arena, &whole[i]), buffer))
+        if (i != k && loads(whole[i].scalars, NULL, buffer) &&
+            loads(whole[i].scalars, kernel_live_scalars(s->arena, &whole[i]), buffer))
             return true;
     return false;
 }

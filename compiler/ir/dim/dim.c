@@ -351,7 +351,7 @@ static bool is_number(const DimTab *tab, DimId id, int64_t number) {
     return dim->n_terms == 0 && dim->constant == number;
 }
 
-/* The place of a + factor * b among the known sums. */
+/* The place of a + factor * b among the known sums; of a * b if the factor is 0. */
 static KnownSum *known_sum(DimTab *tab, DimId a, DimId b, int32_t factor) {
     if (!tab->known_sums) tab->known_sums = arena_array(tab->arena, KnownSum, N_KNOWN_SUMS);
     uint64_t hash = hash_mix(hash_mix((uint64_t)factor, a), b);
@@ -412,15 +412,8 @@ static uint32_t monomial_mul(DimTab *tab, uint32_t a, uint32_t b) {
     return intern_monomial(tab, atoms, n);
 }
 
-DimId dim_mul(DimTab *tab, DimId a, DimId b) {
-    if (!a || !b) return DIM_NONE;
-    if (is_number(tab, a, 1)) return b;
-    if (is_number(tab, b, 1)) return a;
+static DimId make_product(DimTab *tab, DimId a, DimId b) {
     Dim da = *dim_get(tab, a), db = *dim_get(tab, b);
-    if (!da.n_terms && !db.n_terms) {
-        int64_t product;
-        return checked_mul(da.constant, db.constant, &product) ? dim_const(tab, product) : DIM_NONE;
-    }
     Sum sum = {0};
     sum_add_dim(tab, &sum, &db, da.constant);
     for (uint32_t i = 0; i < da.n_terms && !sum.failed; i++) {
@@ -433,6 +426,22 @@ DimId dim_mul(DimTab *tab, DimId a, DimId b) {
         }
     }
     return intern_sum(tab, &sum);
+}
+
+DimId dim_mul(DimTab *tab, DimId a, DimId b) {
+    if (!a || !b) return DIM_NONE;
+    if (is_number(tab, a, 1)) return b;
+    if (is_number(tab, b, 1)) return a;
+    const Dim *da = dim_get(tab, a), *db = dim_get(tab, b);
+    if (!da->n_terms && !db->n_terms) {
+        int64_t product;
+        bool is_good = checked_mul(da->constant, db->constant, &product);
+        return is_good ? dim_const(tab, product) : DIM_NONE;
+    }
+    KnownSum *known = known_sum(tab, a, b, 0);
+    if (known->a != a || known->b != b || known->factor != 0)
+        *known = (KnownSum){a, b, make_product(tab, a, b), 0};
+    return known->sum;
 }
 
 DimId dim_mul_const(DimTab *tab, DimId a, int64_t factor) {

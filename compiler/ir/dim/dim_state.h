@@ -26,7 +26,7 @@ typedef struct Dim {
 
 enum { N_SMALL = 16 };
 
-/* A sum that was asked for: a + factor * b. */
+/* A sum that was asked for: a + factor * b; or with factor 0 a product: a * b. */
 typedef struct KnownSum {
     DimId a, b, sum; /* a is DIM_NONE: none was */
     int32_t factor;
