@@ -29,8 +29,8 @@ enum {
 };
 
 /* Loops carry one index and constant offsets, so LLVM's loop strength reduction has nothing to
- * gain. */
-static const char *const llvm_options[] = {"fusec", "-disable-lsr"};
+ * gain. Nor has its combiner of machine code, which orders sums of integers anew. */
+static const char *const llvm_options[] = {"fusec", "-disable-lsr", "-x86-machine-combiner=0"};
 
 static void initialise_llvm(void) {
     LLVMInitializeX86TargetInfo();

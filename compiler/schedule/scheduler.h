@@ -26,7 +26,7 @@ typedef struct Scheduler {
     IndexTab *indices;
     uint32_t lane_axis; /* NO_AXIS when there is none */
     bool is_wide;       /* indices need 64 bits */
-    Variant *made; /* room for all that are proposed */
+    Variant *made;      /* room for all that are proposed */
     uint32_t n_made;
     uint32_t n_before; /* variants of better levels, which are made already */
     FlatVectors flat;  /* see sched_flat */

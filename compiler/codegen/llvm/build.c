@@ -216,12 +216,20 @@ void if_end(const Codegen *k, If *branch) {
     if (branch->after) k_branch(k, branch->after);
 }
 
+Val k_fence(const Codegen *k, Val value) {
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMTypeKind kind = LLVMGetTypeKind(k_element_type(value));
+    bool is_float = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind;
+    if (!is_float || LLVMIsConstant(value) || k->target->has->blocks) return value;
+    return k_intrinsic_of(k, "llvm.arithmetic.fence", &type, 1, &value, 1);
+}
+
 /* A transpose in log2(lanes) stages.
  *
  * Vectors are made of parts of 128 bits. First the squares of vectors by a part's lanes are
  * transposed, by as many stages of a perfect shuffle as it takes: x86 interleaves parts in one
- * instruction, whatever the width of a lane. Then stage s swaps bit s of the vector number with
- * bit s of the lane number, which moves whole parts. */
+ * instruction, whatever the width of a lane. Then the squares of parts are transposed, in the same
+ * way: it also takes two parts of each vector in one instruction. */
 
 enum { PART_BITS = 128 };
 
@@ -244,20 +252,31 @@ static void transpose_parts(const Codegen *k, Val *vectors, uint32_t part) {
     }
 }
 
-static void swap_bit(const Codegen *k, Val *vectors, uint32_t n, uint32_t s) {
-    Val *low = arena_array(k->arena, Val, n);
-    Val *high = arena_array(k->arena, Val, n);
-    for (uint32_t i = 0; i < n; i++) {
-        low[i] = k_i32(k, i & s ? n + i - s : i);
-        high[i] = k_i32(k, i & s ? n + i : i + s);
+/* The parts of `a` and then of `b` whose number is even, or odd. */
+static Val every_second(const Codegen *k, Val a, Val b, uint32_t part, uint32_t is_odd) {
+    uint32_t n = k_lanes(a);
+    Val *lanes = arena_array(k->arena, Val, n);
+    for (uint32_t i = 0; i < n; i++)
+        lanes[i] = k_i32(k, (2 * (i / part) + is_odd) * part + i % part);
+    return k_shuffle(k, a, b, LLVMConstVector(lanes, n));
+}
+
+/* Transposes the parts of the vectors that are `part` apart, the first of them `first`. */
+static void transpose_squares(const Codegen *k, Val *vectors, uint32_t first, uint32_t part) {
+    uint32_t n = k_lanes(vectors[0]) / part;
+    Val *before = arena_array(k->arena, Val, n);
+    for (uint32_t s = 1; s < n; s *= 2) {
+        for (uint32_t i = 0; i < n; i++) before[i] = vectors[first + i * part];
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t from = 2 * i % n;
+            vectors[first + i * part] =
+                every_second(k, before[from], before[from + 1], part, i / (n / 2));
+        }
     }
-    Val low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (i & s) continue;
-        Val a = vectors[i], b = vectors[i + s];
-        vectors[i] = k_shuffle(k, a, b, low_mask);
-        vectors[i + s] = k_shuffle(k, a, b, high_mask);
-    }
+}
+
+static void fence_all(const Codegen *k, Val *vectors, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) vectors[i] = k_fence(k, vectors[i]);
 }
 
 void k_transpose(const Codegen *k, Val *vectors, uint32_t n) {
@@ -265,6 +284,8 @@ void k_transpose(const Codegen *k, Val *vectors, uint32_t n) {
     uint64_t bits = LLVMSizeOfTypeInBits(layout, k_element_type(vectors[0]));
     uint32_t part = n;
     while (part > 1 && part * bits > PART_BITS) part /= 2;
+    fence_all(k, vectors, n);
     for (uint32_t i = 0; i < n; i += part) transpose_parts(k, &vectors[i], part);
-    for (uint32_t s = part; s < n; s *= 2) swap_bit(k, vectors, n, s);
+    fence_all(k, vectors, n);
+    for (uint32_t i = 0; i < part; i++) transpose_squares(k, vectors, i, part);
 }

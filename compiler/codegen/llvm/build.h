@@ -237,6 +237,10 @@ static inline Val k_extract_value(const Codegen *k, Val aggregate, uint32_t i) {
     return LLVMBuildExtractValue(k->builder, aggregate, i, "");
 }
 Val k_splat(const Codegen *k, Val scalar, uint32_t lanes);
+/* The same floats. LLVM's selection for a CPU does not look through it, neither at what the value
+ * is made of nor at which of its bits are used. That is most of the time of some code, and gains
+ * nothing between shuffles and around a rounding. */
+Val k_fence(const Codegen *k, Val value);
 /* Transposes `n` vectors of `n` lanes, a power of two. */
 void k_transpose(const Codegen *k, Val *vectors, uint32_t n);
 /* The vector of `n` scalars; one is itself. */

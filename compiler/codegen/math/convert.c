@@ -62,7 +62,8 @@ static Val bits_to_f32(const Codegen *k, Val value, Dtype from) {
 }
 
 static Val f32_to_bits(const Codegen *k, Val value, Dtype to) {
-    return k_trunc(k, math_unary(k, held_float(k, to)->bits, value), type_like(k, value, to));
+    Val bits = math_unary(k, held_float(k, to)->bits, k_fence(k, value));
+    return k_trunc(k, bits, type_like(k, value, to));
 }
 
 /* Integers and bools among themselves. */
