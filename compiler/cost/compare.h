@@ -23,13 +23,11 @@ bool prices_of_unfused(const Planning *p, Arena *arena, Arena *scratch, const Gr
  * at each point, its price is at most `share` times the bound, and if, on the mean of the diagonal,
  * `gain` times its price is at most the bound.
  * - NO_SLOWER: the plan is no slower.
- * - HELD: it is no slower than its ops, where prices may be wrong by more.
  * - JOINED: kernels should be one launch, which the host starts sooner than several.
  * - TIED: the same within the model's error for small kernels.
  */
 #define PRICE_TOLERANCES(PRICES)             \
     PRICES(NO_SLOWER, COST_LOSS, 0, 0)       \
-    PRICES(HELD, COST_HELD_LOSS, 0, 0)       \
     PRICES(JOINED, COST_LOSS, 0, COST_WORTH) \
     PRICES(TIED, COST_LOSS, COST_TIE_US, COST_WORTH)
 

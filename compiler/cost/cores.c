@@ -33,6 +33,20 @@ static double memory_us(const Coster *c, const Pricing *p) {
     return fmax(near, far / (card->dram_gbs * 1e3));
 }
 
+/* Wakes the cores that the launch uses, a share of all. Units that are rows may be many and short:
+ * such a launch wakes none where one core alone takes no longer. */
+static void wake(const Card *card, const Pricing *p, double use) {
+    KernelCost *cost = p->cost;
+    double slower = use * card->n_processors;
+    double busy = fmax(cost->memory_us, cost->arithmetic_us);
+    if (!form_info(p->kernel->form)->reduces || busy * slower > busy + card->fill_us) {
+        cost->launch_us += card->fill_us;
+    } else {
+        cost->memory_us *= slower;
+        cost->arithmetic_us *= slower;
+    }
+}
+
 void cores_time_kernel(const Coster *c, Pricing *p) {
     const Card *card = c->card;
     KernelCost *cost = p->cost;
@@ -44,7 +58,7 @@ void cores_time_kernel(const Coster *c, Pricing *p) {
     cost->arithmetic_us /= use;
     if (p->begins) {
         cost->launch_us = c->has_begun ? card->next_us : card->launch_us;
-        if (p->n_beside > 1) cost->launch_us += card->fill_us; /* it wakes other cores */
+        if (p->n_beside > 1) wake(card, p, use);
     }
     cost->us = cost->launch_us + fmax(cost->memory_us, cost->arithmetic_us);
 }

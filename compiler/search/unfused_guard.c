@@ -1,9 +1,9 @@
 /* Compares whole plans with one kernel per op. Regions that are priced alone do not show all:
  * values that kernels leave in the cache for each other, and maps for which no candidate exists.
  *
- * There are three steps, each on the result of the one before: all kernels of a plan that is much
- * slower get their candidates; candidates that do not pay in the whole plan are taken back; if the
- * plan is still slower somewhere, single kernels are split into their ops, then whole connected
+ * There are three steps, each on the result of the one before: all kernels of a plan that is slower
+ * somewhere get their candidates; candidates that do not pay in the whole plan are taken back; if
+ * the plan is still slower somewhere, single kernels are split into their ops, then whole connected
  * components. See search_state.h. */
 #include "search/search_state.h"
 #include "plan/must.h"
@@ -138,7 +138,7 @@ Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     arena_rewind(c->scratch, c->clean);
     if (!prices_of_unfused(c->planning, c->arena, c->scratch, c->graph, &c->points, &unfused))
         return plan;
-    if (!prices_are_within(&c->points, &now.prices, &unfused, PRICES_HELD)) {
+    if (prices_excess(&c->points, &now.prices, &unfused) > 0) {
         c->asks_all = true;
         plan = search_try_candidates(c, plan);
         if (!plan || !search_evaluate(c, c->decisions, &now)) return plan;

@@ -201,7 +201,8 @@ def ones(shape, dtype=f32) = expand(const(1, dtype if is_list(shape) else error(
 # in place of `end`. Where one of the three is no integer, f32 multiples of `step` behind `start`, rounded once.
 def arange(start=none, end=none, step=1, dtype=none) {
   has_begin = start != none && end != none && kind(end) != "dtype"
-  stop = end if has_begin || start == none else start
+  last = end if has_begin || start == none else start
+  stop = last if last != none else error("`arange` needs an end, as in arange(8)")
   is_integer = kind(stop) != "float" && kind(start) != "float" && kind(step) != "float"
   given = end if kind(end) == "dtype" else dtype
   of = given if given != none else i32 if is_integer else f32

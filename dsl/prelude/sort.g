@@ -13,13 +13,27 @@ def topk(x, k, axis=-1, largest=true) {
   a = axis_of(axis, rank(x))
   n = dim(x, a)
   m = k if most(k - n) <= 0 && k >= 0 else error("`k` is {k}, and axis {a} of `x` has {n} elements")
-  are_few = largest && is_float(x) && 1 <= k && k <= 64 && a == rank(x) - 1
+  are_few = largest && is_float(x) && 1 < k && k <= 64 && a == rank(x) - 1
   at = topk_in_tiles(x, m) if are_few && most(n) > 4096 else topk_at(x, m, a, largest)
   return take_of_axis(x, at, a), at
 }
 
-# The indices of the `k` largest or smallest elements of an axis: the begin of their order.
-def topk_at(x, k, axis, largest) = argmax(x, axis=axis, keep=true) if k == 1 && largest else topk_of_order(x, k, axis, largest)
+# The indices of the `k` largest or smallest elements of an axis: the begin of their order. Up to two floats are the
+# largest one, and the largest one of the others.
+def topk_at(x, k, axis, largest) {
+  is_float_row = is_float(x) && axis == rank(x) - 1
+  return (argmax(x, axis=axis, keep=true) if k == 1 && largest
+          else largest_two(x, axis) if k == 2 && largest && is_float_row
+          else topk_of_order(x, k, axis, largest))
+}
+
+# The indices of the two largest floats: the first one counts as -inf when the second is found. If that finds it again,
+# all are -inf.
+def largest_two(x, axis) {
+  first = argmax(x, axis=axis, keep=true)
+  second = argmax(where(iota(x.shape, axis=axis) == first, -inf, x), axis=axis, keep=true)
+  return concat([first, where(second == first, 1, second)], axis=axis)
+}
 
 # The same for any number.
 def topk_of_order(x, k, axis, largest) {
@@ -35,10 +49,10 @@ def topk_in_tiles(x, k) {
   m = (dim(x, a) + 4095) / 4096
   padded = pad(x, low=[0] * rank(x), high=[0] * a + [m * 4096 - dim(x, a)], value=-inf)
   tiles = reshape(padded, front + [m, 4096])
-  own = topk_at(tiles, k, a + 1, true)
+  own = topk_of_order(tiles, k, a + 1, true)
   best = reshape(take_along_dim(tiles, own, axis=a + 1), front + [m * k])
   places = reshape(own + 4096 * iota(own.shape, axis=a), front + [m * k])
-  return take_along_dim(places, topk_at(best, k, a, true), axis=a)
+  return take_along_dim(places, topk_of_order(best, k, a, true), axis=a)
 }
 
 # The median of the axis, or with `axis=none` of all elements; of an even number of elements the lower one, and NaN if any

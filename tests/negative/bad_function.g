@@ -21,5 +21,15 @@ graph g(x: f32[T, 8]) -> (y: f32[T, 8]) {
   f = scan(neg, x)
   # error@+1 unknown-op: unknown op `associative_scan` (help: Did you mean `scan`?
   i = associative_scan(add, x)
+  # error@+1 bad-argument: the function of a scan has no quotes, as in scan(maximum, x)
+  k = scan("add", x)
+  # error@+1 bad-argument: `arange` needs an end, as in arange(8)
+  l = arange()
+  # error@+1 unknown-op: unknown op `BCELoss` (help: Did you mean `binary_cross_entropy`?
+  m = BCELoss(x, x)
+  # error@+1 unknown-op: unknown op `floor_divide` (help: fusec has no `floor_divide`: it is floor(x / a) of floats, and x / a of integers that are not negative
+  n = floor_divide(x, x)
+  # error@+1 unknown-op: unknown op `Sequential` (help: fusec has no `Sequential`: a module is a def with params
+  o = Sequential(x)
   y = x
 }

@@ -18,7 +18,7 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
          "interpolate_den", "interpolate_fraction",
          "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "attention_scores", "attention_heads",
-         "attention_groups", "topk_at", "topk_of_order", "places_beside", "scalar_start", "each_axis", "fitting", "reduced", "count", "scan_join", "scan_may_join",
+         "attention_groups", "topk_at", "largest_two", "topk_of_order", "places_beside", "scalar_start", "each_axis", "fitting", "reduced", "count", "scan_join", "scan_may_join",
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
          "conv_transpose_phases", "conv_transpose_plan", "conv_transpose_delay", "conv_transpose_delays", "common_divisor",
          "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",

@@ -79,7 +79,26 @@ static double sort_registers(const ThreadUse *use) {
     return use->own + use->peak + REGS_SORT;
 }
 
-const TemplateCost cost_gpu_sort = {
-    .base = &cost_loops, .registers = sort_registers, .shared_bytes = sort_bytes, .count = count};
+/* A row has one block, and a processor without a block is idle. */
+static double use(const Coster *c, const Pricing *p, double wanted) {
+    double n_processors = c->card->n_processors;
+    double at_once = fmin(p->n_beside, n_processors * p->cost->pressure.n_blocks);
+    double busy = fmin(at_once, n_processors);
+    double warps = at_once * p->variant->sched.threads / WARP_THREADS / busy;
+    return busy / n_processors * fmin(1, warps / wanted);
+}
+
+/* A long row is read in many levels, and is in the cache after the first. */
+static double exposed_us(const Coster *c, const Pricing *p, double busy) {
+    bool is_long = variant_row_elems(p->kernel, p->variant) > SORT_LOCAL;
+    return is_long && !sort_selects(p->kernel, false) ? 0 : cost_loops.exposed_us(c, p, busy);
+}
+
+const TemplateCost cost_gpu_sort = {.base = &cost_loops,
+                                    .registers = sort_registers,
+                                    .shared_bytes = sort_bytes,
+                                    .count = count,
+                                    .use = use,
+                                    .exposed_us = exposed_us};
 
 const TemplateCost cost_cpu_sort = {.base = &cost_loops, .count = count_on_cores};
