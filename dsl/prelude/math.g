@@ -1,10 +1,27 @@
 # Functions of numbers
 
+# 2 sinh(z / 2) of |z| <= 1, by its series: e^z - 1 is its product with e^(z/2).
+def two_sinh_half(z) {
+  s = z * z
+  far = ((4.6674583324095559e-17 * s + 3.9206649992240267e-14) * s + 2.4464949595157930e-11) * s + 1.0764577821869489e-8
+  wide = (far * s + 3.1001984126984127e-6) * s + 5.2083333333333333e-4
+  r = wide if dtype(z) == f64 else s * 3.116345279e-6 + 5.20827278e-4
+  return (r * s + 0.041666666666666664) * s * z + z
+}
+
+# e^(z/2), as 2^(z/2 * log2 e): near 0 the product is precise, and below it the power is small beside 1.
+def exp_half(z) = exp2(z * 0.72134752044448170368)
+
 # e^x - 1, accurate where x is near 0.
 def expm1(x) {
   z = cast(x, compute(x))
-  t = tanh(z * 0.5)
-  return cast(where(z < 0.75, (t + t) / (1 - t), exp(z) - 1), dtype(x))
+  return cast(where(abs(z) < 1, two_sinh_half(z) * exp_half(z), exp(z) - 1), dtype(x))
+}
+
+# e^z - 1 of z <= 0, by one power: of greater z its square loses some bits.
+def expm1_below(z) {
+  e = exp_half(z)
+  return where(z > -1, two_sinh_half(z) * e, e * e - 1)
 }
 
 # log(1 + x), accurate where x is near 0.

@@ -21,7 +21,7 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "attention_groups", "topk_at", "largest_two", "topk_of_order", "places_beside", "scalar_start", "each_axis", "fitting", "reduced", "count", "scan_join", "scan_may_join",
          "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "stack_list", "stack_steps",
          "conv_transpose_phases", "conv_transpose_plan", "conv_transpose_delay", "conv_transpose_delays", "common_divisor",
-         "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_dense",
+         "conv_transpose_shuffle", "conv_transpose_strided", "conv_transpose_pointwise", "conv_transpose_dense",
          "attention_mask_has_heads", "attention_group_rows", "attention_group_heads", "attention_group_mask",
          "attention_group_queries", "loop_carry", "loop_result",
          "input", "param", "class_axis", "along_classes", "picked_classes", "mean_of_rows", "soft_cross_entropy",
@@ -35,7 +35,7 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
 PARTS |= {"is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "places_of", "is_among_axes",
           "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "expand_beside", "scatter_shape",
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
-          "along_channels", "clamp_form", "leaky_relu_form", "softplus_form"}
+          "along_channels", "clamp_form", "leaky_relu_form", "softplus_form", "two_sinh_half", "exp_half", "expm1_below"}
 PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each", "count_sorted", "topk_in_tiles"}
 PARTS |= {"of_channels_last", "for_filters", "for_weights", "channels_first", "channels_last", "max_pool_last", "of_channels",
           "norm_of", "interpolate_nearest_places", "whole_start", "indexed_slices", "repeat_slices", "repeat_slice",
