@@ -77,3 +77,22 @@ Test(online_walk, tiles_of_which_no_row_sees_a_key) {
     setenv("FUSEC_EMU_PROCESSORS", "1", 1);
     expect("verify @a.g --device=cuda --target=sm_90a --data=random", 0, "1 comparison agrees");
 }
+
+/* The factor of the scores is a power of two, which joins that of the exponents unless a mask reads
+ * the score. */
+Test(online_walk, masks_that_read_the_scaled_score) {
+    static const char *const shown[] = {"s > 0.3", "!(abs(s) < 0.1) && (j < 100)"};
+    char source[600];
+    setenv("LD_LIBRARY_PATH", "build/emulator", 1);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        snprintf(
+            source, sizeof source,
+            "graph g(q: bf16[64, 64], k: bf16[128, 64], v: bf16[128, 64]) -> (y: bf16[64, 64]) "
+            "{\n  j = iota([64, 128], axis=1)\n"
+            "  s = matmul(q, transpose(k, [1, 0]), out=f32) * 0.125\n"
+            "  online {\n  y = cast(softmax(where(%s, s, -inf)), bf16) @ v\n  }\n}\n",
+            shown[i]);
+        write_file("a.g", source, strlen(source));
+        expect("verify @a.g --device=cuda --target=sm_90a --data=random", 0, "1 comparison agrees");
+    }
+}

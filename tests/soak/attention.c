@@ -41,6 +41,8 @@ static const MaskClass masks[] = {
     {"all but a document", "(doc != mine) && (j <= i + a)"},
     {"padding", "kept && (j <= i + a)"},
     {"ends", "!(j > a)"},
+    {"scores", "s > 0.1"},
+    {"scores before", "(s < 0.3) && (j <= i + a)"},
 };
 enum { N_MASKS = sizeof masks / sizeof *masks };
 

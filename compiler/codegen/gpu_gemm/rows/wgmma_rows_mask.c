@@ -34,6 +34,16 @@ static bool may_hide(const WgmmaRows *s) {
     return !s->has_scores || !score || differs_by_column(s, score);
 }
 
+/* Whether a mask's condition reads the score. */
+static bool masks_read(const WgmmaRows *s, ScalarId score) {
+    for (uint32_t i = 0; i < s->n_masks; i++)
+        if (kernel_needed_scalars(s->k->arena, s->lower->kernel, &s->masks[i].shows, 1)[score])
+            return true;
+    return false;
+}
+
+/* A power of two by which the products are multiplied joins the factor of the exponents, if nobody
+ * else reads the scaled score. */
 static void find_scale(WgmmaRows *s) {
     const ScalarTab *tab = s->lower->kernel->scalars;
     ScalarId root = inner_score(s);
@@ -45,7 +55,7 @@ static void find_scale(WgmmaRows *s) {
     const Scalar *number = a->kind == SCALAR_CONST ? a : b, *other = number == a ? b : a;
     int exponent;
     bool is_power = number->kind == SCALAR_CONST && frexp(number->number, &exponent) == 0.5;
-    if (!is_power || other->kind != SCALAR_STAGE) return;
+    if (!is_power || other->kind != SCALAR_STAGE || masks_read(s, root)) return;
     s->scaled = root;
     s->scale = number->number;
     s->factor *= s->scale;
