@@ -162,7 +162,8 @@ Test(online_forms, are_one_launch_on_a_cpu, .timeout = 120) {
     check(TARGET_CPU);
 }
 
-/* Of one row of 8 heads, for 2 heads of keys or one. All have the program of the first. */
+/* Of `m` rows of 8 heads, for 2 heads of keys or one. All single rows have the program of the first
+ * form above them without a name. */
 static const Form row_forms[] = {
     {"", "y = attention(q, one, onev, enable_gqa=true)"},
     {"broadcasting", "y = attention(q, one, onev)"},
@@ -177,13 +178,13 @@ static const Form row_forms[] = {
                 "repeat_interleave(fewv, 4, axis=1))"},
 };
 
-static PricedPlan price_row_form(Arena *arena, const Form *form) {
+static PricedPlan price_row_form(Arena *arena, int m, const char *body) {
     const char *source = str_format(
         arena,
-        "graph g(q: bf16[2, 8, 1, 64], few: bf16[2, 2, 4096, 64], fewv: bf16[2, 2, 4096, 64], "
-        "one: bf16[2, 1, 4096, 64], onev: bf16[2, 1, 4096, 64]) -> (y: bf16[2, 8, 1, 64]) {\n"
-        "  %s\n}\n",
-        form->body);
+        "graph g(q: bf16[2, 8, %d, 64], few: bf16[2, 2, 4096, 64], fewv: bf16[2, 2, 4096, 64], "
+        "one: bf16[2, 1, 4096, 64], onev: bf16[2, 1, 4096, 64], b: bool[%d, 4096]) -> "
+        "(y: bf16[2, 8, %d, 64]) {\n  %s\n}\n",
+        m, m, m, body);
     const Target *target = target_get(TARGET_SM_90A);
     return plans_price(arena, plans_parse(arena, source), 0, false, TARGET_SM_90A,
                        card_of_target(target), NULL);
@@ -193,13 +194,40 @@ Test(online_forms, single_rows_that_share_keys_are_rows_of_one_matrix) {
     Arena *arena = arena_new(NULL);
     const PlanCost *named = NULL;
     for (size_t i = 0; i < sizeof row_forms / sizeof *row_forms; i++) {
-        PricedPlan own = price_row_form(arena, &row_forms[i]);
+        PricedPlan own = price_row_form(arena, 1, row_forms[i].body);
         if (!*row_forms[i].name) {
             cr_assert_eq(own.plan->launches.n - plan_n_init(own.plan), 2);
             named = own.cost;
         }
         cr_expect(own.cost->us == named->us, "%s: %g us, not %g", row_forms[i].name, own.cost->us,
                   named->us);
+    }
+    arena_free(arena);
+}
+
+/* Up to 32 rows together. More have matrices of their own, or none of them would have parts of the
+ * keys. */
+Test(online_forms, few_rows_that_share_keys_are_rows_of_one_matrix) {
+    static const struct {
+        const char *body;
+        int m, n_rows;
+    } cases[] = {
+        {"y = attention(q, one, onev, enable_gqa=true)", 4, 32},
+        {"y = attention(q, one, onev)", 3, 24},
+        {"y = attention(q, few, fewv, mask=b, enable_gqa=true)", 8, 32},
+        {"y = attention(q, repeat_interleave(few, 4, axis=1), repeat_interleave(fewv, 4, axis=1))",
+         2, 8},
+        {"y = attention(q, one, onev, enable_gqa=true)", 5, 5},
+        {"y = attention(q, few, fewv, enable_gqa=true)", 9, 9},
+    };
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        PricedPlan own = price_row_form(arena, cases[i].m, cases[i].body);
+        const Kernel *scores = &own.plan->kernels.data[0];
+        DimId rows = kernel_axis_extent(scores, gemm_axis_m(scores));
+        cr_expect_eq(own.plan->launches.n - plan_n_init(own.plan), 2);
+        cr_expect(dim_equals_const(own.plan->graph->dims, rows, cases[i].n_rows), "%s, %d rows",
+                  cases[i].body, cases[i].m);
     }
     arena_free(arena);
 }

@@ -253,6 +253,19 @@ static NodeId split_parts(Builder *b, const Grouped *g, uint32_t side) {
     return build_reshaped(b, x, &to);
 }
 
+/* Whether matrices of the left operand that are one group may be one matrix, of all their rows. A
+ * matrix of few rows has parts of the keys, so the rows of a group must be few too: then each row
+ * has the same parts. Single rows may be many. */
+static bool may_be_rows(const Builder *b, const Grouped *g, DimId group) {
+    const Shape *left = build_shape_of(b, g->operands[0]);
+    uint32_t axis;
+    if (g->repeated != 1 || g->axis + 3 != g->rank || !own_axis(b, g, 0, &axis)) return false;
+    DimId rows = left->dims[left->rank - 2];
+    return !dim_equals_const(b->dims, left->dims[axis], 1) &&
+           (dim_equals_const(b->dims, rows, 1) ||
+            dim_hi(b->dims, dim_mul(b->dims, group, rows)) <= ONLINE_FEW_ROWS);
+}
+
 /* The operand with one matrix for each group, or for each neighbour. */
 static NodeId split_groups_of(Builder *b, const Grouped *g, uint32_t side) {
     NodeId x = g->operands[side];
@@ -277,32 +290,23 @@ static NodeId split_groups_of(Builder *b, const Grouped *g, uint32_t side) {
     if (x == NODE_NONE) return x;
     if (!g->are_rows) return build_reshaped(b, x, &to);
     to = some;
-    if (side != g->repeated) to.dims[axis + 1] = g->of.group;
+    if (side != g->repeated) to.dims[axis + 1] = dim_mul(b->dims, g->of.group, to.dims[axis + 1]);
     return build_reshaped(b, x, &to);
 }
 
-/* Whether the left operand has one row, and each of its matrices is another one of the group. */
-static bool may_be_rows(const Builder *b, const Grouped *g) {
-    const Shape *left = build_shape_of(b, g->operands[0]);
-    uint32_t axis;
-    return g->repeated == 1 && g->axis + 3 == g->rank && own_axis(b, g, 0, &axis) &&
-           dim_equals_const(b->dims, left->dims[left->rank - 2], 1) &&
-           !dim_equals_const(b->dims, left->dims[axis], 1);
-}
-
-/* Makes single rows of the whole axis one group if the right operand has the same matrix for all of
+/* Makes few rows of the whole axis one group if the right operand has the same matrix for all of
  * them. */
 static bool find_shared(const Builder *b, Grouped *g) {
     uint32_t axis;
     Visit visit;
     g->repeated = 1;
-    if (!may_be_rows(b, g)) return false;
+    if (!own_axis(b, g, 0, &axis)) return false;
+    DimId extent = build_shape_of(b, g->operands[0])->dims[axis];
+    if (!may_be_rows(b, g, extent)) return false;
     if (own_axis(b, g, 1, &axis)) {
         DimId own = build_shape_of(b, g->operands[1])->dims[axis];
         if (varies_in_groups(b, g->operands[1], axis, (Grouping){own, own}, &visit)) return false;
     }
-    own_axis(b, g, 0, &axis);
-    DimId extent = build_shape_of(b, g->operands[0])->dims[axis];
     g->of = (Grouping){extent, extent};
     g->has_parts = false;
     return true;
@@ -315,7 +319,7 @@ static bool split_groups(Builder *b, NodeId operands[2]) {
     Grouped g = {.operands = {operands[0], operands[1]}, .rank = left > right ? left : right};
     for (g.axis = 0; g.axis + 2 < g.rank && g.rank + 1 < MAX_GIVEN_RANK; g.axis++) {
         if (!find_repeated(b, &g) && !find_shared(b, &g)) continue;
-        g.are_rows = !g.has_parts && may_be_rows(b, &g);
+        g.are_rows = !g.has_parts && may_be_rows(b, &g, g.of.group);
         for (uint32_t side = 0; side < 2; side++)
             operands[side] = g.has_parts ? split_parts(b, &g, side) : split_groups_of(b, &g, side);
         if (operands[0] == NODE_NONE || operands[1] == NODE_NONE) return false;
