@@ -255,13 +255,14 @@ static NodeId split_parts(Builder *b, const Grouped *g, uint32_t side) {
 
 /* Whether matrices of the left operand that are one group may be one matrix, of all their rows. A
  * matrix of few rows has parts of the keys, so the rows of a group must be few too: then each row
- * has the same parts. Single rows may be many. */
+ * has the same parts. Single rows may be many. A group without matrices has no extent that divides
+ * the axis. */
 static bool may_be_rows(const Builder *b, const Grouped *g, DimId group) {
     const Shape *left = build_shape_of(b, g->operands[0]);
     uint32_t axis;
     if (g->repeated != 1 || g->axis + 3 != g->rank || !own_axis(b, g, 0, &axis)) return false;
     DimId rows = left->dims[left->rank - 2];
-    return !dim_equals_const(b->dims, left->dims[axis], 1) &&
+    return !dim_equals_const(b->dims, left->dims[axis], 1) && dim_lo(b->dims, group) > 0 &&
            (dim_equals_const(b->dims, rows, 1) ||
             dim_hi(b->dims, dim_mul(b->dims, group, rows)) <= ONLINE_FEW_ROWS);
 }
