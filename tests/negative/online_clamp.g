@@ -10,8 +10,8 @@ graph g(x: f32[5, 9], v: i8[9, 3], w: i8[9, 3]) -> (y: i32[5, 3], z: i8[5, 3], u
     # error@+1 online: quantised rows do not go with the dtypes of their product (help: Write `out=i32`.
     z = cast(round(x / b * 127), i8) @ v
   }
-  # error@+1 online: the `online` block has a `max`, but no softmax whose axis a product contracts
   online {
+    # error@+1 online: the `online` block has a `max`, but no softmax whose axis a product contracts
     c = max(x, axis=1, keep=true)
     u = matmul(cast(round(x / c * 127), i8), w, out=i32)
   }

@@ -116,7 +116,7 @@ static void report_empty(const Rewriter *r, uint32_t block) {
         return;
     }
     report(
-        b, span,
+        b, r->nodes[reduction].span,
         str_format(b->arena,
                    "the `online` block has a `%s`, but no softmax whose axis a product contracts",
                    op_info(r->nodes[reduction].op)->name),
