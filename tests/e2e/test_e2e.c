@@ -393,6 +393,10 @@ static const char *const once_wrong[] = {
     ("graph g(q: f32[40, 8], k: f32[200, 8], v: f32[200, 8]) -> (y: f32[40, 8]) {\n"
      "  s = where(iota([40, 200], axis=1) < 100, q @ transpose(k, [1, 0]) - 1000, -inf)\n"
      "  online { y = softmax(cast(cast(s, f8e4m3), f32)) @ v }\n}\n"),
+    /* One head of queries broadcasts to heads of keys that are repeated. */
+    ("graph g(q: f32[1, 1, 4, 8], k: f32[1, 2, 9, 8], v: f32[1, 2, 9, 8]) -> (y: f32[1, 4, 4, 8]) "
+     "{\n  y = attention(q, repeat_interleave(k, 2, axis=1), repeat_interleave(v, 2, "
+     "axis=1))\n}\n"),
     /* No heads of few rows share the keys. */
     ("dim T in 1..30\n"
      "graph g(q: f32[5, 0, T, 8], k: f32[5, 1, T, 8], v: f32[1, 8]) -> (y: f32[5, 0, T, 8]) {\n"

@@ -228,10 +228,17 @@ static bool own_axis(const Builder *b, const Grouped *g, uint32_t side, uint32_t
     return g->axis + rank >= g->rank;
 }
 
+/* Whether the operand has several matrices along the axis, or may have. */
+static bool has_axis(const Builder *b, const Grouped *g, uint32_t side, uint32_t *axis) {
+    return own_axis(b, g, side, axis) &&
+           !dim_equals_const(b->dims, build_shape_of(b, g->operands[side])->dims[*axis], 1);
+}
+
+/* Groups are of the matrices of the other operand, so it must have some. */
 static bool find_repeated(const Builder *b, Grouped *g) {
     for (g->repeated = 2; g->repeated-- > 0;) {
         uint32_t axis;
-        if (!own_axis(b, g, g->repeated, &axis)) continue;
+        if (!has_axis(b, g, !g->repeated, &axis) || !has_axis(b, g, g->repeated, &axis)) continue;
         if (!find_groups(b, g->operands[g->repeated], axis, &g->of)) continue;
         g->has_parts = g->of.part != build_shape_of(b, g->operands[g->repeated])->dims[axis];
         return true;
