@@ -37,6 +37,11 @@ void words_put_bytes(Words *w, const void *data, size_t n_bytes) {
     words_put(w, word);
 }
 
+void words_put_shape(Words *w, const Shape *shape) {
+    words_put(w, shape->rank);
+    put_all(w, shape->dims, shape->rank);
+}
+
 static void put_quantize(Words *w, const QuantizeMap *map) {
     words_put_double(w, map->scale);
     words_put_double(w, map->least);
@@ -55,8 +60,7 @@ void words_put_node(Words *w, const Node *node) {
     const Attrs *attrs = &node->attrs;
     words_put(w, node->op);
     words_put(w, node->dtype);
-    words_put(w, node->shape.rank);
-    for (uint32_t k = 0; k < node->shape.rank; k++) words_put(w, node->shape.dims[k]);
+    words_put_shape(w, &node->shape);
     words_put_double(w, attrs->number);
     words_put_long(w, (uint64_t)attrs->whole);
     words_put(w, attrs->precision);

@@ -2,8 +2,7 @@
  * written. Keys made of them are compared where code is shared (launch/dedup.h) and where prices,
  * regions, trials and schedules are remembered (cost/price_memo.h, search/region_memo.h,
  * fuse/node_kinds.h, schedule/schedule.c). A list begins with its length, so that no key is the
- * beginning of another. Dims are written by id,
- * because they are interned over the whole module. */
+ * beginning of another. Dims are written by id, because they are interned over the whole module. */
 #ifndef FUSEC_PLAN_WORDS_H
 #define FUSEC_PLAN_WORDS_H
 
@@ -25,6 +24,7 @@ void words_put_text(Words *w, const char *text, size_t n_bytes);
 /* Four bytes a word, and zeros behind the last. */
 void words_put_bytes(Words *w, const void *data, size_t n_bytes);
 
+void words_put_shape(Words *w, const Shape *shape);
 /* The node's op, dtype, shape and attributes, but not its arguments. */
 void words_put_node(Words *w, const Node *node);
 

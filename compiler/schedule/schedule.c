@@ -125,8 +125,7 @@ static void write_arg(Words *w, const Buffer *buffer) {
     words_put(w, buffer->dtype);
     words_put(w, buffer->inner);
     words_put(w, buffer->pitch);
-    words_put(w, buffer->shape.rank);
-    for (uint32_t k = 0; k < buffer->shape.rank; k++) words_put(w, buffer->shape.dims[k]);
+    words_put_shape(w, &buffer->shape);
 }
 
 static void write_key(Arena *arena, const Plan *plan, const Kernel *kernel, VecU32 *key) {

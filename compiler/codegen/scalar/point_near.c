@@ -3,8 +3,9 @@
  * If lanes are some elements apart, all elements from the first to the last are loaded, and
  * shuffles take one in `stride`.
  *
- * If some lanes share an element, the vector of their elements is loaded, and a shuffle spreads it.
- * The place of the first lane among those that share its element chooses the shuffle.
+ * If neighbouring lanes share an element, the vector of the elements is loaded, and a shuffle
+ * copies each element to its lanes. Which shuffle depends on how many lanes that share the first
+ * element lie before the first lane.
  *
  * Conditions that are the same for all lanes choose an address: where they fail, a constant in
  * memory is loaded. So these loads have no mask. A CPU does not prefetch for masked loads: from
@@ -229,8 +230,8 @@ static IndexId shared_dividend(const Point *point, const Scalar *load) {
     ice(point->lower->k->arena, "no term of the load moves with the lanes");
 }
 
-/* The elements of which some lane in the mask takes one, where the first lane is at place `first`
- * of those that share its element. */
+/* A mask of elements: those that some lane in `mask` takes. Each element has `n` lanes, and `first`
+ * of the first element's lanes lie before lane 0. */
 static Val shared_mask(const Point *point, Val mask, uint32_t n, uint32_t first) {
     const Codegen *k = point->lower->k;
     uint32_t lanes = point->lanes;

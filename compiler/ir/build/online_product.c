@@ -192,13 +192,11 @@ static bool divides(const Builder *b, DimId extent, DimId by) {
 }
 
 /* Finds groups of neighbours along the axis that have equal elements of the operand: in the whole
- * axis, or in parts of it. Along an axis of one element, or without any change, there are none. */
+ * axis, or in parts of it. Without any change there are none. */
 static bool find_groups(const Builder *b, NodeId operand, uint32_t axis, Grouping *found) {
     DimId extent = build_shape_of(b, operand)->dims[axis];
     Visit whole, split;
-    if (dim_equals_const(b->dims, extent, 1) ||
-        !varies_in_groups(b, operand, axis, (Grouping){extent, extent}, &whole))
-        return false;
+    if (!varies_in_groups(b, operand, axis, (Grouping){extent, extent}, &whole)) return false;
     for (uint32_t i = 0; i < whole.n_groups; i++)
         for (uint32_t k = 0; k <= whole.n_groups; k++) {
             *found = (Grouping){k ? whole.groups[k - 1] : extent, whole.groups[i]};
@@ -267,9 +265,9 @@ static NodeId split_parts(Builder *b, const Grouped *g, uint32_t side) {
 static bool may_be_rows(const Builder *b, const Grouped *g, DimId group) {
     const Shape *left = build_shape_of(b, g->operands[0]);
     uint32_t axis;
-    if (g->repeated != 1 || g->axis + 3 != g->rank || !own_axis(b, g, 0, &axis)) return false;
+    if (g->repeated != 1 || g->axis + 3 != g->rank || !has_axis(b, g, 0, &axis)) return false;
     DimId rows = left->dims[left->rank - 2];
-    return !dim_equals_const(b->dims, left->dims[axis], 1) && dim_lo(b->dims, group) > 0 &&
+    return dim_lo(b->dims, group) > 0 &&
            (dim_equals_const(b->dims, rows, 1) ||
             dim_hi(b->dims, dim_mul(b->dims, group, rows)) <= ONLINE_FEW_ROWS);
 }

@@ -108,10 +108,10 @@ static NodeId last_reduction(const Rewriter *r, uint32_t block) {
 
 static void report_empty(const Rewriter *r, uint32_t block) {
     Builder *b = r->b;
-    Span span = b->online_blocks.data[block - 1];
     NodeId reduction = last_reduction(r, block);
     if (reduction == NODE_NONE) {
-        report(b, span, "the `online` block has no softmax whose axis a product contracts",
+        report(b, b->online_blocks.data[block - 1],
+               "the `online` block has no softmax whose axis a product contracts",
                "Put the softmax and the matmul of its result into the block.");
         return;
     }
