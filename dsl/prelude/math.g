@@ -12,16 +12,20 @@ def two_sinh_half(z) {
 # e^(z/2), as 2^(z/2 * log2 e): near 0 the product is precise, and below it the power is small beside 1.
 def exp_half(z) = exp2(z * 0.72134752044448170368)
 
+# e^z - 1 as precise as f16: within 2^-14 of itself.
+def expm1_narrow(z) = where(abs(z) < 0.015625, (z * 0.5 + 1) * z, exp2(z * 1.4426950408889634074) - 1)
+
 # e^x - 1, accurate where x is near 0.
 def expm1(x) {
   z = cast(x, compute(x))
-  return cast(where(abs(z) < 1, two_sinh_half(z) * exp_half(z), exp(z) - 1), dtype(x))
+  wide = where(abs(z) < 1, two_sinh_half(z) * exp_half(z), exp(z) - 1)
+  return cast(expm1_narrow(z) if dtype(x) != dtype(z) else wide, dtype(x))
 }
 
 # e^z - 1 of z <= 0, by one power: of greater z its square loses some bits.
-def expm1_below(z) {
+def expm1_below(z, narrow) {
   e = exp_half(z)
-  return where(z > -1, two_sinh_half(z) * e, e * e - 1)
+  return expm1_narrow(z) if narrow else where(z > -1, two_sinh_half(z) * e, e * e - 1)
 }
 
 # log(1 + x), accurate where x is near 0.

@@ -36,20 +36,20 @@ def softplus_form(x, beta=1.0, threshold=20.0) {
 # `x` where positive, else `alpha * (e^x - 1)`.
 def elu(x, alpha=1.0) {
   z = cast(x, compute(x))
-  return cast(where(z > 0, z, alpha * expm1_below(z)), dtype(x))
+  return cast(where(z > 0, z, alpha * expm1_below(z, dtype(x) != dtype(z))), dtype(x))
 }
 
 # 1.0507 times `elu` with the alpha 1.6733, whose mean and variance settle at 0 and 1.
 def selu(x) {
   z = cast(x, compute(x))
-  below = 1.7580993408473768599 * expm1_below(z)
+  below = 1.7580993408473768599 * expm1_below(z, dtype(x) != dtype(z))
   return cast(where(z > 0, 1.0507009873554804934 * z, below), dtype(x))
 }
 
 # `x` where positive, else `alpha * (e^(x/alpha) - 1)`.
 def celu(x, alpha=1.0) {
   z = cast(x, compute(x))
-  return cast(where(z > 0, z, alpha * expm1_below(z / alpha)), dtype(x))
+  return cast(where(z > 0, z, alpha * expm1_below(z / alpha, dtype(x) != dtype(z))), dtype(x))
 }
 
 # `x * tanh(softplus(x))`.

@@ -35,7 +35,8 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
 PARTS |= {"is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "places_of", "is_among_axes",
           "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "expand_beside", "scatter_shape",
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
-          "along_channels", "clamp_form", "leaky_relu_form", "softplus_form", "two_sinh_half", "exp_half", "expm1_below"}
+          "along_channels", "clamp_form", "leaky_relu_form", "softplus_form", "two_sinh_half", "exp_half", "expm1_narrow",
+          "expm1_below"}
 PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each", "count_sorted", "topk_in_tiles"}
 PARTS |= {"of_channels_last", "for_filters", "for_weights", "channels_first", "channels_last", "max_pool_last", "of_channels",
           "norm_of", "interpolate_nearest_places", "whole_start", "indexed_slices", "repeat_slices", "repeat_slice",
