@@ -354,6 +354,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .target = options->target,
                                   .mode = options->no_fuse ? MODE_UNFUSED : MODE_COMPILE,
                                   .has_traces = options->hook.fused != NULL,
+                                  .has_texts = options->watch.wants_text != 0,
                                   .arena = driver->arena,
                                   .scratch = driver->scratch,
                                   .trial = driver->trial,

@@ -72,9 +72,12 @@ static void check_requirements(const Planning *p, PassId pass) {
             ice(p->arena, "pass %s: it does not hold that %s", passes[pass].name, facts[fact].doc);
 }
 
-static bool run_each(const Planning *p, PassEach *run) {
+/* A unit whose plan has the result already is done. */
+static bool run_each(const Planning *p, PassId pass) {
+    PassEach *run = p->plan_passes->passes[pass].each;
     for (uint32_t i = 0; i < p->n_units; i++) {
         ArenaMark mark = {0};
+        if (pass <= p->units[i].is_made_to) continue;
         if (p->scratch) mark = arena_mark(p->scratch);
         if (!run(p, &p->units[i])) return false;
         if (p->scratch) arena_rewind(p->scratch, mark);
@@ -93,7 +96,7 @@ static bool run_all(const Planning *p, PassAll *run) {
 static bool run_pass(const Planning *p, PassId pass) {
     switch (passes[pass].scope) {
     case SCOPE_EACH:
-        return run_each(p, p->plan_passes->passes[pass].each);
+        return run_each(p, pass);
     case SCOPE_ALL:
         return run_all(p, p->plan_passes->passes[pass].all);
     case SCOPE_DRIVER:

@@ -70,6 +70,7 @@ typedef struct PlanUnit {
     const Decisions *decisions; /* NULL: no directives */
     Plan *plan;                 /* NULL before PASS_FUSE */
     GroupMemo *group_memo;      /* NULL before PASS_DECIDE */
+    PassId is_made_to;          /* the plan has the results of the passes up to this one */
 } PlanUnit;
 
 typedef struct Planning Planning;
@@ -98,6 +99,7 @@ struct Planning {
     const Target *target;
     PlanMode mode;
     bool has_traces;           /* kernels have traces, for probes; not in trials */
+    bool has_texts;            /* `after` shows what single passes leave */
     bool is_trial;             /* the plans are only priced, so nothing verifies them */
     Arena *arena;              /* for the results of passes */
     Arena *scratch;            /* another arena, for temporary data; may be NULL */

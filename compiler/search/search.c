@@ -459,10 +459,16 @@ static Plan *cut_kernels(Searcher *c, Plan *plan) {
     return plan;
 }
 
-/* Records the reason of operands that rules store and prices confirm. */
-static void note_priced(Searcher *c) {
+/* Records the reason of operands that rules store and prices confirm, in the plan too, whose
+ * fusion does not know it. */
+static void note_priced(Searcher *c, Plan *plan) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
         if (node_has(c->marks, id, MARK_ASKED)) decisions_add(c->decisions, id, DIRECTIVE_PRICED);
+    for (uint32_t i = 0; plan && i < plan->edges.n; i++) {
+        Edge *edge = &plan->edges.data[i];
+        if (edge->reason == REASON_OPERAND && node_has(c->marks, edge->producer, MARK_ASKED))
+            edge->reason = REASON_SLOWER;
+    }
 }
 
 /* Ties. */
@@ -481,7 +487,7 @@ static Plan *best_plan(Searcher *c) {
         c, search_try_candidates(c, search_keep_must_blocks(c, search_make_plan(c))));
     plan = search_launch_must_blocks(c, cut_kernels(c, plan));
     plan = search_store_broken_blocks(c, plan);
-    note_priced(c);
+    note_priced(c, plan);
     return plan;
 }
 
@@ -520,6 +526,15 @@ static uint64_t most_work(const Planning *p, const PlanUnit *unit) {
     return p->work ? most * (uint64_t)(unit - p->units + 1) / n_units : 0;
 }
 
+/* The plan of the decisions is the unit's, if it has the results of the passes that made it alone,
+ * and nobody asks for those of each pass. */
+static void take_plan(const Planning *p, PlanUnit *unit, Plan *plan) {
+    if (!plan || p->has_traces || p->has_texts || plan->facts & pass_info(PASS_SCHEDULE)->leaves)
+        return;
+    unit->plan = plan;
+    unit->is_made_to = PASS_DISPATCH;
+}
+
 bool decide_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->graph;
     Planning planning = *p;
@@ -543,7 +558,10 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
     Plan *plan = best_plan(&c);
     const Decisions *by_columns = NULL;
     bool has_ties = plan && plan->has_ties && graph->nodes.n <= SEARCH_TIE_NODES;
-    unit->decisions =
-        has_ties && is_by_columns(&model, plan, &by_columns) ? by_columns : c.decisions;
+    unit->decisions = c.decisions;
+    if (has_ties && is_by_columns(&model, plan, &by_columns))
+        unit->decisions = by_columns;
+    else
+        take_plan(p, unit, plan);
     return true;
 }

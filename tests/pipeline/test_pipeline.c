@@ -109,3 +109,43 @@ Test(pipeline, directives_are_bits_of_a_node) {
     }
     arena_free(arena);
 }
+
+/* Plans a graph up to PASS_DISPATCH. Returns the plan that PASS_DECIDE has left, or NULL. */
+static Plan *plan_graph(Arena *arena, Graph *graph, bool has_texts, PlanUnit *unit) {
+    *unit = (PlanUnit){.graph = graph};
+    Planning planning = plans_planning(arena, arena_new(NULL), TARGET_CPU, unit);
+    planning.has_traces = false;
+    planning.has_texts = has_texts;
+    planning.facts = 1u << FACT_AST | 1u << FACT_GRAPH | 1u << FACT_SEGMENTS;
+    cr_assert(pipeline_run(&planning, PASS_DECIDE, PASS_DECIDE));
+    Plan *decided = unit->plan;
+    cr_assert(pipeline_run(&planning, PASS_FUSE, PASS_DISPATCH));
+    arena_free(planning.scratch);
+    return decided;
+}
+
+static const char operand[] =
+    "graph g(x: f32[512, 512], w: f32[512, 2048]) -> (y: f32[512, 2048]) {\n"
+    "  y = tanh(exp(x)) @ w\n}\n";
+
+/* The search ends with the plan of its decisions, so nobody fuses by them again. */
+Test(pipeline, passes_take_the_plan_that_the_search_has_made) {
+    Arena *arena = arena_new(NULL);
+    Graph *graph = plans_parse(arena, operand)->graphs.data[0];
+    PlanUnit unit, other;
+    Plan *decided = plan_graph(arena, graph, false, &unit);
+    cr_expect(decided && decided == unit.plan);
+    cr_expect_null(plan_graph(arena, graph, true, &other), "passes with texts run one by one");
+    Text text = {.arena = arena}, of_other = {.arena = arena};
+    plan_print(unit.plan, &text);
+    plan_print(other.plan, &of_other);
+    cr_expect_str_eq(text_str(&text), text_str(&of_other));
+    cr_assert_eq(unit.plan->edges.n, other.plan->edges.n);
+    uint32_t n_slower = 0;
+    for (uint32_t i = 0; i < unit.plan->edges.n; i++) {
+        cr_expect_eq(unit.plan->edges.data[i].reason, other.plan->edges.data[i].reason);
+        n_slower += unit.plan->edges.data[i].reason == REASON_SLOWER;
+    }
+    cr_expect_gt(n_slower, 0, "no price has agreed to store an operand");
+    arena_free(arena);
+}
