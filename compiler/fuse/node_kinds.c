@@ -10,8 +10,16 @@ enum { MANY_READERS = 16 }; /* a layer has fewer readers of its values */
 
 typedef enum KindFlag {
     KIND_NUMBER, /* computed from sources alone */
+    KIND_SHARED, /* an input, a param or a number, or computed from them and read by many */
+    KIND_TWIN,   /* of these: another has its look, and none of these lies before its last reader */
+    KIND_MET,    /* of these: one of its look lies before its last reader, or it before theirs */
     KIND_FIXED
 } KindFlag;
+
+typedef struct Readers {
+    uint32_t n;
+    NodeId last;
+} Readers;
 
 typedef struct KindFinder {
     Arena *arena;
@@ -23,6 +31,10 @@ typedef struct KindFinder {
     Words words;       /* of `key` */
 } KindFinder;
 
+static bool is_fixed(const KindFinder *kinds, NodeId id) {
+    return node_has(kinds->flags, id, KIND_FIXED);
+}
+
 /* Whether all arguments have the flag. */
 static bool has_all(const KindFinder *kinds, const Node *node, KindFlag flag) {
     bool all = true;
@@ -31,19 +43,65 @@ static bool has_all(const KindFinder *kinds, const Node *node, KindFlag flag) {
     return all;
 }
 
+static uint32_t look_of(KindFinder *kinds, NodeId id) {
+    if (kinds->look_of[id]) return kinds->look_of[id];
+    kinds->key.n = 0;
+    words_put_node(&kinds->words, graph_node(kinds->graph, id));
+    kinds->look_of[id] = keytab_intern(kinds->arena, &kinds->tab->looks, &kinds->key);
+    return kinds->look_of[id];
+}
+
+static Readers *find_readers(const KindFinder *kinds) {
+    const Graph *graph = kinds->graph;
+    Readers *readers = arena_array(kinds->arena, Readers, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++) {
+            readers[graph_node(graph, id)->args[i]].n++;
+            readers[graph_node(graph, id)->args[i]].last = id;
+        }
+    return readers;
+}
+
+static void find_shared(KindFinder *kinds, const Readers *readers) {
+    for (NodeId id = 0; id < kinds->graph->nodes.n; id++) {
+        const Node *node = graph_node(kinds->graph, id);
+        bool is_bound = graph_is_bound(kinds->graph, id);
+        bool is_number = !is_bound && has_all(kinds, node, KIND_NUMBER);
+        bool is_read = readers[id].n >= MANY_READERS && has_all(kinds, node, KIND_SHARED);
+        node_set(kinds->flags, id, KIND_NUMBER, is_number);
+        node_set(kinds->flags, id, KIND_SHARED, is_bound || is_number || is_read);
+    }
+}
+
+static void find_twins(KindFinder *kinds, const Readers *readers) {
+    VecU32 latest = {0}; /* per look: the last node that has it, plus 1 */
+    for (NodeId id = 0; id < kinds->graph->nodes.n; id++) {
+        if (!node_has(kinds->flags, id, KIND_SHARED)) continue;
+        uint32_t look = look_of(kinds, id);
+        while (latest.n <= look) vec_push(kinds->arena, &latest, 0);
+        NodeId before = latest.data[look] - 1;
+        latest.data[look] = id + 1;
+        if (before + 1 == 0) continue;
+        KindFlag flag = readers[before].last < id ? KIND_TWIN : KIND_MET;
+        node_add(kinds->flags, id, flag);
+        node_add(kinds->flags, before, flag);
+    }
+}
+
+/* Each layer has a twin for itself. The arguments of a fixed node are fixed. */
 static void find_fixed(KindFinder *kinds) {
     const Graph *graph = kinds->graph;
-    uint32_t n = graph->nodes.n, *n_readers = arena_array(kinds->arena, uint32_t, n);
-    for (NodeId id = 0; id < n; id++)
-        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
-            n_readers[graph_node(graph, id)->args[i]]++;
-    for (NodeId id = 0; id < n; id++) {
-        const Node *node = graph_node(graph, id);
-        bool is_bound = graph_is_bound(graph, id);
-        bool is_number = !is_bound && has_all(kinds, node, KIND_NUMBER);
-        bool is_read = n_readers[id] >= MANY_READERS && has_all(kinds, node, KIND_FIXED);
-        node_set(kinds->flags, id, KIND_NUMBER, is_number);
-        node_set(kinds->flags, id, KIND_FIXED, is_bound || is_number || is_read);
+    const Readers *readers = find_readers(kinds);
+    find_shared(kinds, readers);
+    find_twins(kinds, readers);
+    for (NodeId id = graph->nodes.n; id-- > 0;) {
+        bool is_apart =
+            node_has(kinds->flags, id, KIND_TWIN) && !node_has(kinds->flags, id, KIND_MET);
+        bool is_of_layer = readers[id].n == 1 || (readers[id].n < MANY_READERS && is_apart);
+        if (node_has(kinds->flags, id, KIND_SHARED) && !is_of_layer)
+            node_add(kinds->flags, id, KIND_FIXED);
+        for (uint32_t i = 0; is_fixed(kinds, id) && i < graph_node(graph, id)->n_args; i++)
+            node_add(kinds->flags, graph_node(graph, id)->args[i], KIND_FIXED);
     }
 }
 
@@ -62,20 +120,8 @@ NodeKinds *node_kinds_new(Arena *arena, KindTab *tab, const Graph *graph) {
     return all;
 }
 
-static bool is_fixed(const KindFinder *kinds, NodeId id) {
-    return node_has(kinds->flags, id, KIND_FIXED);
-}
-
 bool node_is_fixed(const NodeKinds *kinds, NodeId id) {
     return is_fixed(kinds->finder, id);
-}
-
-static uint32_t look_of(KindFinder *kinds, NodeId id) {
-    if (kinds->look_of[id]) return kinds->look_of[id];
-    kinds->key.n = 0;
-    words_put_node(&kinds->words, graph_node(kinds->graph, id));
-    kinds->look_of[id] = keytab_intern(kinds->arena, &kinds->tab->looks, &kinds->key);
-    return kinds->look_of[id];
 }
 
 static uint32_t find_kind(KindFinder *kinds, NodeId id) {

@@ -2,7 +2,8 @@
  * attributes are equal, and so are those of their arguments, which lie at equal distances before
  * them. A node that is fixed is a kind by itself, and the same argument of all nodes of a kind:
  * inputs, params, values that are computed from sources alone, and values that many nodes read and
- * that are computed from fixed ones.
+ * that are computed from fixed ones. But one with one reader belongs to a layer, as weights do, and
+ * is not fixed. Nor are equal ones, each of which is read for the last time before the next comes.
  *
  * Layers of a model repeat a group of nodes, and so do graphs of a program. Inlining of the second
  * group has the result of the first, at other nodes. */

@@ -50,6 +50,29 @@ Test(node_kinds, nodes_of_one_kind_differ_in_their_place_alone) {
     arena_free(arena);
 }
 
+Test(node_kinds, weights_and_tables_of_layers_make_no_kinds) {
+    Arena *arena = arena_new(NULL);
+    const Graph *graph =
+        plans_parse(arena, "graph g(x: f32[8,8], s: f32[8]) -> (y: f32[8,8]) {\n"
+                           "  param v: f32[8,8]\n  m1 = x @ v\n"
+                           "  t = cos(cast(iota([8,8], axis=0), f32))\n"
+                           "  a1 = m1 * t + t\n  r1 = sum(a1 + s, axis=0, keep=true) + a1\n"
+                           "  param w: f32[8,8]\n  m2 = r1 @ w\n"
+                           "  u = cos(cast(iota([8,8], axis=0), f32) * 1.0)\n"
+                           "  a2 = m2 * u + u\n  r2 = sum(a2 + s, axis=0, keep=true) + a2\n"
+                           "  param z: f32[8,8]\n  m3 = r2 @ z\n"
+                           "  y = m3 + s\n}\n")
+            ->graphs.data[0];
+    KindTab tab = {.looks = {.keys = {0}}};
+    NodeKinds *kinds = node_kinds_new(arena, &tab, graph);
+    cr_expect_eq(node_kind(kinds, node_of(graph, "m2")), node_kind(kinds, node_of(graph, "m3")));
+    cr_expect_eq(node_kind(kinds, node_of(graph, "a1")), node_kind(kinds, node_of(graph, "a2")));
+    cr_expect_not(node_is_fixed(kinds, node_of(graph, "w")));
+    cr_expect_not(node_is_fixed(kinds, node_of(graph, "t")));
+    cr_expect(node_is_fixed(kinds, node_of(graph, "s")));
+    arena_free(arena);
+}
+
 /* A graph of `n` statements, each of which reads the value before. In a statement `#` stands for
  * its number, `$` for that of the one before, `&` for half of it. */
 static const char *chain(Arena *arena, const char *statement, int n) {
