@@ -186,7 +186,7 @@ bool layout_pass(const Planning *p, PlanUnit *unit) {
         if (!form_info(kernel->form)->multiplies || kernel->is_init) continue;
         any = (target->has->tile_copies ? lay_out_gpu(&l, i) : lay_out_cpu(&l, i)) || any;
     }
-    if (any) pad_dynamic_place_copies(plan, n);
+    if (any) pad_dynamic_place_copies(p->scratch, plan, n);
     any = (target->has->tile_copies && lay_out_at_some(&l)) || any;
     if (any) plan_order_init(p->arena, plan);
     return true;

@@ -194,25 +194,47 @@ bool pad_dynamic_copy_operands(Packing *p, uint32_t gemm, const Target *target) 
     return wants[0] || wants[1];
 }
 
-/* Whether kernel `by` stores a buffer that kernel `k` reads. */
-static bool makes_for(const Plan *plan, uint32_t by, uint32_t k) {
-    const Kernel *kernels = plan->kernels.data, *reader = &kernels[k];
-    for (uint32_t i = 0; i < reader->args.n; i++)
-        if (kernel_only_reads(reader, reader->args.data[i]) &&
-            kernel_stores_to(&kernels[by], reader->args.data[i]))
-            return true;
-    return false;
+static void note_stored(void *user, const Store *store) {
+    bool *is_stored = user;
+    is_stored[store->buffer] = true;
 }
 
-void pad_dynamic_place_copies(Plan *plan, uint32_t first) {
-    Kernel *kernels = plan->kernels.data;
-    uint32_t last = plan->kernels.n - 1;
-    for (uint32_t n = plan->kernels.n - first; n > 0; n--) {
-        uint32_t to = 0;
-        for (uint32_t j = 0; j < last; j++)
-            if (makes_for(plan, j, last)) to = j + 1;
-        Kernel moved = kernels[last];
-        memmove(&kernels[to + 1], &kernels[to], (last - to) * sizeof *kernels);
-        kernels[to] = moved;
+static bool stores_any(const Kernel *kernel, const VecU32 *buffers) {
+    bool any = false;
+    for (uint32_t i = 0; i < buffers->n && !any; i++)
+        any = kernel_stores_to(kernel, buffers->data[i]);
+    return any;
+}
+
+/* The place behind the last of the first `n` kernels of the order that stores what the reader only
+ * reads. `is_stored`: per buffer, by any kernel. */
+static uint32_t place_behind(Arena *arena, const Plan *plan, const uint32_t *order, uint32_t n,
+                             const Kernel *reader, const bool *is_stored) {
+    VecU32 reads = {0};
+    for (uint32_t i = 0; i < reader->args.n; i++)
+        if (is_stored[reader->args.data[i]] && kernel_only_reads(reader, reader->args.data[i]))
+            vec_push(arena, &reads, reader->args.data[i]);
+    if (!reads.n) return 0;
+    while (n > 0 && !stores_any(&plan->kernels.data[order[n - 1]], &reads)) n--;
+    return n;
+}
+
+void pad_dynamic_place_copies(Arena *arena, Plan *plan, uint32_t first) {
+    ArenaMark mark = arena_mark(arena);
+    uint32_t n = plan->kernels.n, last = n - 1;
+    uint32_t *order = arena_array(arena, uint32_t, n);
+    bool *is_stored = arena_array(arena, bool, plan->buffers.n);
+    const Kernel *kernels = arena_copy(arena, plan->kernels.data, n * sizeof *kernels);
+    for (uint32_t k = 0; k < n; k++) {
+        order[k] = k;
+        kernel_each_store(&kernels[k], note_stored, is_stored);
     }
+    for (uint32_t i = first; i < n; i++) {
+        uint32_t moved = order[last];
+        uint32_t to = place_behind(arena, plan, order, last, &kernels[moved], is_stored);
+        memmove(&order[to + 1], &order[to], (last - to) * sizeof *order);
+        order[to] = moved;
+    }
+    for (uint32_t k = 0; k < n; k++) plan->kernels.data[k] = kernels[order[k]];
+    arena_rewind(arena, mark);
 }

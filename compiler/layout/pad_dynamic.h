@@ -19,7 +19,7 @@
 bool pad_dynamic_copy_operands(Packing *packing, uint32_t gemm, const Target *target);
 
 /* Moves the kernels from `first` on, the added copies, to the first place where their inputs
- * exist. */
-void pad_dynamic_place_copies(Plan *plan, uint32_t first);
+ * exist. The arena is for temporary data. */
+void pad_dynamic_place_copies(Arena *arena, Plan *plan, uint32_t first);
 
 #endif

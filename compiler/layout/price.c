@@ -59,7 +59,7 @@ static bool price_both(const Planning *p, const Packing *packing, uint32_t gemm,
     Packing own = {.arena = p->scratch, .plan = &laid_out, .dims = packing->dims};
     for (uint32_t i = 0; i < n_requests; i++)
         if (!pack_operand(&own, 0, requests[i])) return false;
-    pad_dynamic_place_copies(&laid_out, 1);
+    pad_dynamic_place_copies(p->scratch, &laid_out, 1);
     plan_move_init(p->scratch, &laid_out);
     prices->laid_out = price(p, &laid_out, points);
     return true;

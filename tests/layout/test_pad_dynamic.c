@@ -253,7 +253,7 @@ static void copy_operands(void *user, Arena *arena, Plan *plan, bool is_fused) {
     }
     *n = plan->kernels.n - first;
     if (*n == 0) return;
-    pad_dynamic_place_copies(plan, first);
+    pad_dynamic_place_copies(arena, plan, first);
     plan_order_init(arena, plan);
 }
 
