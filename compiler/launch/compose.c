@@ -151,7 +151,7 @@ bool launch_pass(const Planning *p) {
         launch_compose(p, p->units[i].plan, modes & LAUNCH_MODES_IN_BLOCKS);
         plans[i] = p->units[i].plan;
     }
-    if (!(modes & LAUNCH_MODES_BESIDE)) return true;
+    if (!(modes & LAUNCH_MODES_BESIDE) || !p->target->has->launches) return true;
     /* Equal kernels start together and share the machine. */
     dedup_classify(p->scratch, p->target->has_pdl, plans, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++)

@@ -13,6 +13,14 @@
 
 #include <string.h>
 
+struct DedupCodes {
+    Arena *arena;
+    bool has_pdl;
+    KeyTab keys;
+    VecU32 key; /* of the kernel that was looked up last */
+    Text text;  /* of its schedules */
+};
+
 /* Writes a key. */
 typedef struct Writer {
     Words words;
@@ -159,24 +167,32 @@ static void write_kernel(Writer *w, const Launch *launch, const Kernel *kernel) 
     write_variants(w);
 }
 
+DedupCodes *dedup_codes_new(Arena *arena, bool has_pdl) {
+    DedupCodes *codes = arena_array(arena, DedupCodes, 1);
+    *codes = (DedupCodes){.arena = arena, .has_pdl = has_pdl, .text.arena = arena};
+    return codes;
+}
+
+uint32_t dedup_code(DedupCodes *codes, const Plan *plan, const Launch *launch,
+                    const Kernel *kernel) {
+    Writer w = {.words = {.arena = codes->arena, .key = &codes->key},
+                .plan = plan,
+                .text = &codes->text,
+                .has_pdl = codes->has_pdl};
+    write_kernel(&w, launch, kernel);
+    return keytab_intern(codes->arena, &codes->keys, &codes->key);
+}
+
 void dedup_classify(Arena *arena, bool has_pdl, const Plan *const *plans, uint32_t n_plans) {
-    KeyTab keys = {0};
-    VecU32 key = {0};
-    Text text = {.arena = arena};
-    for (uint32_t p = 0; p < n_plans; p++) {
-        Writer w = {.words = {.arena = arena, .key = &key},
-                    .plan = plans[p],
-                    .text = &text,
-                    .has_pdl = has_pdl};
-        for (uint32_t i = 0; i < plans[p]->launches.n; i++) {
-            const Launch *launch = &plans[p]->launches.data[i];
+    DedupCodes *codes = dedup_codes_new(arena, has_pdl);
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t l = 0; l < plans[p]->launches.n; l++) {
+            const Launch *launch = &plans[p]->launches.data[l];
             for (uint32_t k = 0; k < launch->n; k++) {
                 Kernel *kernel = &plans[p]->kernels.data[launch->first + k];
-                write_kernel(&w, launch, kernel);
-                kernel->code = keytab_intern(arena, &keys, &key);
+                kernel->code = dedup_code(codes, plans[p], launch, kernel);
             }
         }
-    }
 }
 
 /* A launch of one of the plans. */

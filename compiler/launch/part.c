@@ -210,7 +210,14 @@ static uint32_t try_parts(Arena *scratch, const Plan *plan) {
     return n_parts;
 }
 
-typedef Vec(Kernel *) Kernels;
+/* All kernels of all plans, each with the number of its code without parts and constants. */
+typedef struct Coded {
+    const Plan *plan;
+    const Launch *launch;
+    Kernel *kernel;
+    uint32_t before;
+} Coded;
+typedef Vec(Coded) Kernels;
 
 /* What differs between the kernels of one code. */
 typedef struct Class {
@@ -239,23 +246,23 @@ static bool parts_differ(const Kernel *a, const Kernel *b) {
     return differ;
 }
 
-/* Per code. `before`: the codes without parts and constants, per kernel. */
-static Class *find_classes(Arena *scratch, const Kernels *kernels, const uint32_t *before) {
+/* Per code. */
+static Class *find_classes(Arena *scratch, const Kernels *kernels) {
     uint32_t n_codes = 0;
     for (uint32_t i = 0; i < kernels->n; i++)
-        if (kernels->data[i]->code >= n_codes) n_codes = kernels->data[i]->code + 1;
+        if (kernels->data[i].kernel->code >= n_codes) n_codes = kernels->data[i].kernel->code + 1;
     Class *classes = arena_array(scratch, Class, n_codes);
     for (uint32_t i = 0; i < kernels->n; i++) {
-        const Kernel *kernel = kernels->data[i];
+        const Kernel *kernel = kernels->data[i].kernel;
         Class *class = &classes[kernel->code];
         if (!class->first) {
             class->first = i + 1;
             class->slots = arena_array(scratch, bool, kernel_n_given(kernel));
         }
-        const Kernel *first = kernels->data[class->first - 1];
-        class->differs = class->differs || before[class->first - 1] != before[i];
-        class->has_parts = class->has_parts || parts_differ(first, kernel);
-        note_slots(class, first, kernel);
+        const Coded *first = &kernels->data[class->first - 1];
+        class->differs = class->differs || first->before != kernels->data[i].before;
+        class->has_parts = class->has_parts || parts_differ(first->kernel, kernel);
+        note_slots(class, first->kernel, kernel);
     }
     return classes;
 }
@@ -288,31 +295,47 @@ static void drop_parts(Arena *scratch, const Plan *plan) {
     }
 }
 
-/* Sets Kernel.code, which is all that is left of it. */
-static void classify(Arena *scratch, bool has_pdl, const Plan *const *plans, uint32_t n_plans) {
-    ArenaMark mark = arena_mark(scratch);
-    dedup_classify(scratch, has_pdl, plans, n_plans);
-    arena_rewind(scratch, mark);
+static Kernels list_kernels(Arena *scratch, const Plan *const *plans, uint32_t n_plans) {
+    Kernels kernels = {0};
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t l = 0; l < plans[p]->launches.n; l++) {
+            const Launch *launch = &plans[p]->launches.data[l];
+            for (uint32_t k = 0; k < launch->n; k++)
+                vec_push(scratch, &kernels,
+                         ((Coded){.plan = plans[p],
+                                  .launch = launch,
+                                  .kernel = &plans[p]->kernels.data[launch->first + k]}));
+        }
+    return kernels;
+}
+
+/* Sets Kernel.code: without parts and constants it is known. */
+static void set_codes(DedupCodes *codes, const Kernels *kernels) {
+    for (uint32_t i = 0; i < kernels->n; i++) {
+        const Coded *coded = &kernels->data[i];
+        coded->kernel->code = coded->before;
+        if (coded->kernel->parts)
+            coded->kernel->code = dedup_code(codes, coded->plan, coded->launch, coded->kernel);
+    }
 }
 
 void parts_classify(const Planning *planning, const Plan *const *plans, uint32_t n_plans) {
     Arena *scratch = planning->scratch;
-    bool has_pdl = planning->target->has_pdl;
-    Kernels kernels = {0};
-    for (uint32_t p = 0; p < n_plans; p++)
-        for (uint32_t k = 0; k < plans[p]->kernels.n; k++)
-            vec_push(scratch, &kernels, &plans[p]->kernels.data[k]);
-    classify(scratch, has_pdl, plans, n_plans);
-    uint32_t *before = arena_array(scratch, uint32_t, kernels.n);
-    for (uint32_t i = 0; i < kernels.n; i++) before[i] = kernels.data[i]->code;
+    DedupCodes *codes = dedup_codes_new(scratch, planning->target->has_pdl);
+    Kernels kernels = list_kernels(scratch, plans, n_plans);
+    for (uint32_t i = 0; i < kernels.n; i++) {
+        Coded *coded = &kernels.data[i];
+        coded->before = dedup_code(codes, coded->plan, coded->launch, coded->kernel);
+    }
     for (uint32_t p = 0; p < n_plans; p++) {
         uint32_t n = try_parts(scratch, plans[p]);
         if (n && !has_room(plans[p], n)) drop_parts(scratch, plans[p]);
     }
-    classify(scratch, has_pdl, plans, n_plans);
-    const Class *classes = find_classes(scratch, &kernels, before);
-    for (uint32_t i = 0; i < kernels.n; i++)
-        kernels.data[i]->parts =
-            useful_parts(planning->arena, kernels.data[i], &classes[kernels.data[i]->code]);
-    classify(scratch, has_pdl, plans, n_plans);
+    set_codes(codes, &kernels);
+    const Class *classes = find_classes(scratch, &kernels);
+    for (uint32_t i = 0; i < kernels.n; i++) {
+        Kernel *kernel = kernels.data[i].kernel;
+        kernel->parts = useful_parts(planning->arena, kernel, &classes[kernel->code]);
+    }
+    set_codes(codes, &kernels);
 }
