@@ -273,7 +273,7 @@ $(PEERS_KIT)/own_context: $(EMBED)/own_context.c $(EMBED)/held_out.c $(EMBED)/np
 	$(call say,LINK )mkdir -p $(@D) && $(CC) -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include \
 	  -o $@ $^ -lm -ldl -lpthread
 peers-kit: all $(PEERS_KIT)/own_context ## Fill build/peers-kit with what bench/peers takes to a GPU machine
-	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py bench/gemm_torch.py dsl/examples/resnet50.g $(PEERS_KIT)/
+	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py bench/gemm_torch.py bench/convolutions.py dsl/examples/resnet50.g $(PEERS_KIT)/
 	$(Q)mkdir -p $(PEERS_KIT)/fusec && cp python/fusec/*.py $(PEERS_KIT)/fusec/
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusec.so build/libfusec.so
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusert.so build/libfusert.so

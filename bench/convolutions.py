@@ -58,21 +58,27 @@ class Convolution:
                 f" /{self.stride} *{self.dilation} g{self.groups} p{self.padding}"
                 f" {'NHWC' if self.channels_last else 'NCHW'}")
 
-    def source(self):
+    def shapes(self):
+        """Of the image, the weights and the result, in the layout that was drawn."""
         b, s, o, c, n, k = (self.batch, self.size, self.out, self.channels, self.columns,
                             self.kernel)
         per = c // self.groups
-        x, y = (f"[{b}, {s}, {s}, {c}]", f"[{b}, {o}, {o}, {n}]") if self.channels_last else (
-            f"[{b}, {c}, {s}, {s}]", f"[{b}, {n}, {o}, {o}]")
-        w = f"[{k}, {k}, {per}, {n}]" if self.channels_last else f"[{n}, {per}, {k}, {k}]"
+        x, y = ((b, s, s, c), (b, o, o, n)) if self.channels_last else ((b, c, s, s), (b, n, o, o))
+        w = (k, k, per, n) if self.channels_last else (n, per, k, k)
+        return x, (c, n // self.groups, k, k) if self.is_transposed else w, y
+
+    def call(self, x, w, bias):
         function = "conv2d_nhwc" if self.channels_last else "conv2d"
         if self.is_transposed:
-            w, function = f"[{c}, {n // self.groups}, {k}, {k}]", "conv_transpose2d"
-        call = (f"{function}(x, w, bias, stride={self.stride}, padding={self.padding},"
+            function = "conv_transpose2d"
+        return (f"{function}({x}, {w}, {bias}, stride={self.stride}, padding={self.padding},"
                 f" dilation={self.dilation}, groups={self.groups})")
-        return (f"# {self.name()}\ngraph conv(x: f32{x}) -> (y: f32{y}) {{\n"
-                f"  param w: f32{w}\n  param bias: f32[{n}]\n  y = relu({call})\n}}\n")
 
+    def source(self):
+        x, w, y = map(list, self.shapes())
+        return (f"# {self.name()}\ngraph conv(x: f32{x}) -> (y: f32{y}) {{\n"
+                f"  param w: f32{w}\n  param bias: f32[{self.columns}]\n"
+                f"  y = relu({self.call('x', 'w', 'bias')})\n}}\n")
 
     def torch_call(self, torch, memory_format):
         """A function that computes it, with the image in this layout in memory."""
