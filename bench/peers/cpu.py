@@ -30,12 +30,13 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]  # convolutions.py is beside it in 
 import convolutions  # noqa: E402
 import cpu_cases  # noqa: E402
 
-PEERS = "torch,compile,xla,ort"
 SPIN_SECONDS = 0.06  # ONNX Runtime's threads look for work so long after a run, the others' less
 ROUND_US = 20e3  # what a contender runs in a round, at least once
 MOST_RUNS = 200
 LEAST_ROUNDS, MOST_SECONDS = 4, 3.0
-HOPELESS = 4.0  # a contender that takes so many times as long as the best is not timed again
+WARM_RUNS = 2  # of a contender, before it is clear how many runs fill a round
+ROUNDS_OF_ALL, HOPELESS = 2, 4.0  # then a contender that takes so many times as long as the best is
+# not timed again
 
 
 def parse():
@@ -43,7 +44,7 @@ def parse():
     parser.add_argument("--lib", default="build")
     parser.add_argument("--threads", default="2,1")
     parser.add_argument("--filter", default="")
-    parser.add_argument("--peers", default=PEERS)
+    parser.add_argument("--peers", default=",".join(cpu_cases.PEERS))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--target", default="cpu-v4")
     parser.add_argument("--prepare", action="store_true")
@@ -96,7 +97,8 @@ def ready(case, args, libraries, n_threads):
     named, refused = {}, {}
     for i, lib in enumerate(libraries):
         named[f"fusec{i or ''}"] = cpu_contenders.Fusec(lib, target, case, tensors, n_threads)
-    for name, make in cpu_contenders.peers(case, tensors, n_threads, args.peers.split(",")):
+    wanted = [peer for peer in args.peers.split(",") if peer in case.peers]
+    for name, make in cpu_contenders.peers(case, tensors, n_threads, wanted):
         try:
             named[name] = make()
             named[name].run()
@@ -121,14 +123,14 @@ def differing(named):
 
 def time_all(named, rounds, n_threads):
     """The least microseconds of each. Long programs get fewer rounds."""
-    least = {name: one.runs(1) for name, one in named.items()}
+    least = dict.fromkeys(named, float("inf"))
     begin = time.perf_counter()
     for turn in range(rounds):
-        best = min(least.values())
         for name, one in named.items():
-            if least[name] > HOPELESS * best:
+            if turn >= ROUNDS_OF_ALL and least[name] > HOPELESS * min(least.values()):
                 continue
             time.sleep(SPIN_SECONDS if n_threads > 1 else 0)
+            least[name] = min(least[name], one.runs(WARM_RUNS))
             n = max(1, min(MOST_RUNS, int(ROUND_US / max(1.0, least[name]))))
             least[name] = min(least[name], one.runs(n))
         if turn + 1 >= LEAST_ROUNDS and time.perf_counter() - begin > MOST_SECONDS:

@@ -8,6 +8,9 @@ import dataclasses
 from typing import Callable, Optional
 
 
+PEERS = ("torch", "compile", "xla", "ort")
+
+
 @dataclasses.dataclass
 class Group:
     """Workloads with one target: best peer's time over fusec's, geometric mean and worst."""
@@ -24,7 +27,7 @@ GROUPS = {
     "forward": Group("feed-forward", 1.2, 1.2),
     "attention": Group("attention", 1.3, 1.3),
     "small": Group("graphs of small tensors", 5.0),
-    "chain": Group("chains of kernels that may not fuse"),
+    "chain": Group("chains of kernels that may not fuse, beside PyTorch"),
     "bf16": Group("bf16, fast numerics", 0.9),
     "i8": Group("i8"),
     "convolutions": Group("drawn convolutions", 1.0, 0.6),
@@ -47,6 +50,7 @@ class Case:
     lay: Callable = lambda layout, tensors: tensors  # inputs and params as peers get them
     unlay: Callable = lambda layout, y: y  # a peer's result as fusec's
     variants: dict = dataclasses.field(default_factory=dict)  # more functions of PyTorch, by name
+    peers: tuple = PEERS  # the others are not asked
 
     def source(self):
         def declared(name, dtype, extents):
@@ -175,6 +179,7 @@ def convolution(drawn):
 
 
 def chain(n, steps):
+    """What a launch costs. Peers that compile would make one kernel of it."""
     body = "  v0 = x0\n" + "".join(f"  fuse never {{\n    v{i + 1} = v{i} * 1.5 + 1.0\n  }}\n"
                                    for i in range(steps))
 
@@ -183,7 +188,7 @@ def chain(n, steps):
             x = x * 1.5 + 1.0
         return x
     return Case(f"chain of {steps} kernels of {n}", "chain", [(n,)], [], (n,),
-                body + f"  y = v{steps}\n", function)
+                body + f"  y = v{steps}\n", function, peers=("torch",))
 
 
 CASES = [
