@@ -429,8 +429,12 @@ static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
     const char *word = operator_of_word(parse->source->text + span.begin, n_bytes);
     const char *help = help_of_word(parse->source->text, span.begin);
     if (!help) help = help_of_word(parse->source->text, span.end);
+    bool is_carried =
+        parse->source->text[span.begin] == '(' && contains(expected, n, YYSYMBOL_WITH);
     if (help)
         text_printf(&text, ": %s", help);
+    else if (is_carried)
+        text_puts(&text, ": carried values stand behind `with`, as in `loop i in 0:8 with h = x`");
     else if (word && contains(expected, n, YYSYMBOL_STAR))
         text_printf(&text, ": the operator is `%s`", word);
     else if (is_chain)

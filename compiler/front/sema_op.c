@@ -131,7 +131,7 @@ Value call_argreduce(Sema *sema, const Call *call) {
     bool keep = false, is_bool;
     ValueKind kind = call->args[1].kind;
     if (!want_reduced(sema, call, &x, &is_bool)) return value_poison();
-    bool has_axes = sema_node(sema, x)->shape.rank > 1 || kind == VALUE_NONE;
+    bool has_axes = sema_node(sema, x)->shape.rank != 1 || kind == VALUE_NONE;
     if (has_axes && (kind == VALUE_ABSENT || kind == VALUE_NONE))
         return argreduce_all(sema, call, x);
     if (!sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis) ||

@@ -25,10 +25,14 @@ static const char *text_of_name(Sema *sema, Str name, Span span, bool takes_dims
     if (value.kind == VALUE_INT && takes_dims) return dim_str(sema->dims, sema->arena, value.dim);
     if (value_const_int(sema, &value, &number))
         return str_format(sema->arena, "%lld", (long long)number);
-    if (value.kind != VALUE_POISON)
-        sema_error(sema, DIAG_BAD_ARGUMENT, span,
-                   "`{%s}` stands for an integer or a string, not %s", name,
-                   value_describe(sema, &value));
+    if (value.kind == VALUE_POISON) return NULL;
+    sema_error(sema, DIAG_BAD_ARGUMENT, span, "`{%s}` stands for an integer or a string, not %s",
+               name, value_describe(sema, &value));
+    if (sema->frame->is_repeated && strcmp(name, sema->frame->loop->index) == 0)
+        diag_help(sema->diags,
+                  "A loop over a dim is one step that repeats: stack the params, as "
+                  "f32[L, 4, 4], and take w[%s].",
+                  name);
     return NULL;
 }
 

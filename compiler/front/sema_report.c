@@ -145,10 +145,31 @@ static Span place_span(BuildPlace at, Span span, const Value *args) {
     return at.item ? value_item(arg, at.item - 1).span : arg->span;
 }
 
+/* Whether the prelude writes a number at the place, and does not get it from the program. */
+static bool is_own_number(const Sema *sema, Span at) {
+    const char *text = sema->frame->source->text + at.begin;
+    return strchr("0123456789.-", *text) || strncmp(text, "inf", 3) == 0;
+}
+
+/* A number of the prelude that a dtype of integers lacks: the function takes floats. Each call is
+ * told so once. */
+static bool reports_integers(Sema *sema, const BuildError *error, Span at) {
+    const Frame *call = error->id == DIAG_LITERAL_RANGE ? prelude_call(sema) : NULL;
+    if (!call || !dtype_is_int(error->taken_as) || !is_own_number(sema, at)) return false;
+    if (memcmp(&sema->refused, &call->call_span, sizeof(Span)) == 0) return true;
+    sema->refused = call->call_span;
+    const char *name = called_name(sema, call);
+    report(sema, DIAG_UNSUPPORTED_DTYPE, at,
+           str_format(sema->arena, "%s does not take %s", name, dtype_name(error->taken_as)), true);
+    diag_help(sema->diags, "%s computes with floats; use cast(x, f32).", name);
+    return true;
+}
+
 Value sema_report(Sema *sema, Span span, const Value *args) {
     BuildError error;
     while (build_take_error(sema->builder, &error)) {
         Span at = error.span.end ? error.span : place_span(error.at, span, args);
+        if (reports_integers(sema, &error, at)) continue;
         sema_error(sema, error.id, at, "%s", error.message);
         bool is_own = !prelude_call(sema); /* else the tensors may be the prelude's */
         for (uint32_t i = 0; i < error.n_nodes; i++)

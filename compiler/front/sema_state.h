@@ -105,7 +105,8 @@ typedef struct Sema {
     uint32_t n_items;        /* of lists that were made from others */
     Vec(Scope) spare_scopes; /* cleared scopes of returned defs, for reuse */
     uint32_t n_traces;       /* functions of scans that are being expanded, which have no params */
-    bool stopped;            /* a limit was exceeded: all further values are poison */
+    Span refused; /* the program's last call of the prelude whose integers were refused */
+    bool stopped; /* a limit was exceeded: all further values are poison */
 } Sema;
 
 /* A call during its check: the name, and the arguments by parameter. */

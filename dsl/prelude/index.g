@@ -55,8 +55,13 @@ def scatter_shape(x, axis, index) {
   return index.shape[:k] + [dim(x, k)] + index.shape[k + 1:]
 }
 
-# The part of x of this shape at its begin.
-def first_part(x, shape) = x if is_same_shape(x.shape, shape) else slice(x, begin=[0] * rank(x), shape=shape)
+# The part of x of this shape at its begin: what `index` reaches of the argument `name`.
+def first_part(x, shape, name) {
+  has_rank = len(shape) == rank(x)
+  is_good = loop k in 0:rank(x) with is_good = has_rank { return most(shape[k] - dim(x, k)) <= 0 if is_good else false }
+  whole = x if is_good else error("`index` reaches past the end of `{name}`, or has another rank")
+  return whole if is_same_shape(x.shape, shape) else slice(whole, begin=[0] * rank(x), shape=shape)
+}
 
 # x with `part` in place of its first part.
 def with_first_part(x, part) {
@@ -74,7 +79,7 @@ def with_rest(y, x, part, k) {
 
 # The elements that are put in places: the first part of a tensor, or a number for all of them.
 def scatter_source(x, index, src) {
-  return first_part(src, index.shape) if kind(src) == "tensor" else expand(const(src, dtype(x)), index.shape)
+  return first_part(src, index.shape, "src") if kind(src) == "tensor" else expand(const(src, dtype(x)), index.shape)
 }
 
 # `x` with the elements of `src`, a tensor or a number, at the places of the axis that `index` names, the last of
@@ -83,13 +88,13 @@ def scatter(x, axis, index, src) {
   places = places_beside(index, x)
   ids, order = sort(places, axis=axis)
   last = sorted_segment_max(order, ids, dim(x, axis), axis)
-  z = first_part(x, scatter_shape(x, axis, places))
+  z = first_part(x, scatter_shape(x, axis, places), "x")
   return with_first_part(x, where(last >= 0, scattered_at(src, places, last, axis), z))
 }
 
 # The elements of `src` at places of the axis, or a number itself.
 def scattered_at(src, index, places, axis) {
-  return take_of_axis(first_part(src, index.shape), places, axis_of(axis, rank(src))) if kind(src) == "tensor" else src
+  return take_of_axis(first_part(src, index.shape, "src"), places, axis_of(axis, rank(src))) if kind(src) == "tensor" else src
 }
 
 # `x` plus all elements of `src` that `index` puts in each place, as in `scatter`.
@@ -97,7 +102,7 @@ def scatter_add(x, axis, index, src) {
   places = places_beside(index, x)
   values, ids = sort_by_index(cast(scatter_source(x, places, src), compute(x)), places, axis)
   sums = sorted_segment_sum(values, ids, dim(x, axis), axis)
-  z = cast(first_part(x, scatter_shape(x, axis, places)), compute(x))
+  z = cast(first_part(x, scatter_shape(x, axis, places), "x"), compute(x))
   return with_first_part(x, cast(z + sums, dtype(x)))
 }
 
@@ -109,7 +114,7 @@ def floored(quotient, dividend, divisor) = where(quotient * divisor > dividend, 
 # integers is rounded down.
 def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
   places = places_beside(index, x)
-  z = cast(first_part(x, scatter_shape(x, axis, places)), compute(x))
+  z = cast(first_part(x, scatter_shape(x, axis, places), "x"), compute(x))
   n = dim(x, axis)
   adds = reduce == "sum" || reduce == "mean"
   values, ids = sort_by_index(cast(scatter_source(x, places, src), compute(x)), places, axis)

@@ -3,11 +3,16 @@
 # Each has a loss for every element, or for every row, and gives their mean, or with `reduction="sum"` their sum, or
 # with `reduction="none"` all of them.
 
-# What `reduction` says of losses.
-def reduced(losses, reduction) {
+# `reduction`, if it is the name of one.
+def reduction_word(reduction) {
   is_word = kind(reduction) == "string"
   is_good = reduction == "mean" || reduction == "sum" || reduction == "none" if is_word else false
-  of = reduction if is_good else error("`reduction` is mean, sum or none; give other arguments by name")
+  return reduction if is_good else error("`reduction` is mean, sum or none; give other arguments by name")
+}
+
+# What `reduction` says of losses.
+def reduced(losses, reduction) {
+  of = reduction_word(reduction)
   return mean(losses) if of == "mean" else sum(losses) if of == "sum" else losses
 }
 
@@ -78,7 +83,7 @@ def nll_loss(x, target, reduction="mean", ignore_index=-100, weight=none) {
   is_picked, counts = picked_classes(x, target, ignore_index)
   terms = z if weight == none else z * along_classes(x, weight)
   rows = sum(where(is_picked, terms, const(0, compute(x))), axis=class_axis(x))
-  all = mean_of_rows(x, rows, is_picked, counts, weight) if reduction == "mean" else none
+  all = mean_of_rows(x, rows, is_picked, counts, weight) if reduction_word(reduction) == "mean" else none
   return cast(-reduced(rows, reduction) if all == none else all, dtype(x))
 }
 
@@ -111,7 +116,7 @@ def linear_cross_entropy(x, linear_weight, target, linear_bias=none, reduction="
   picked = own if linear_bias == none else own + cast(gather(linear_bias, t), compute(x))
   counts = t != ignore_index
   rows = where(counts, all - picked, const(0, compute(x)))
-  losses = sum(rows) / sum(cast(counts, compute(x))) if reduction == "mean" else reduced(reshape(rows, target.shape), reduction)
+  losses = sum(rows) / sum(cast(counts, compute(x))) if reduction_word(reduction) == "mean" else reduced(reshape(rows, target.shape), reduction)
   return cast(losses, dtype(x))
 }
 
@@ -132,7 +137,7 @@ def smooth_cross_entropy(x, target, reduction, ignore_index, weight, label_smoot
   is_picked, counts = picked_classes(x, target, ignore_index)
   terms = x if weight == none else x * along_classes(x, weight)
   rows = where(counts, mean(terms, axis=k), 0)
-  all = mean_of_rows(x, rows, is_picked, counts, weight) if reduction == "mean" else -reduced(rows, reduction)
+  all = mean_of_rows(x, rows, is_picked, counts, weight) if reduction_word(reduction) == "mean" else -reduced(rows, reduction)
   return nll_loss(x, target, reduction, ignore_index, weight) * (1 - label_smoothing) + all * label_smoothing
 }
 
@@ -217,7 +222,7 @@ def kl_div(x, target, reduction="mean", log_target=false) {
   t = cast(target, compute(x))
   d = exp(t) * (t - cast(x, compute(x))) if log_target else none
   part = where(t > 0, t * (log(t) - cast(x, compute(x))), 0.0 * t) if d == none else d
-  rows = sum(reshape(part, [dim(x, 0), -1]), axis=1) if reduction == "batchmean" else none
+  rows = sum(reshape(part, [dim(x, 0), -1]), axis=1) if (reduction == "batchmean" if kind(reduction) == "string" else false) else none
   return cast(reduced(part, reduction) if rows == none else mean(rows), dtype(x))
 }
 

@@ -6,7 +6,7 @@
 # x may be a list of tensors; `combine` then takes two lists and gives one. `reverse=true` goes from
 # the end.
 def scan(combine, x, axis=0, reverse=false) {
-  given = x if kind(combine) != "string" else error("the function of a scan has no quotes, as in scan(maximum, x)")
+  given = x if kind(combine) == "function" else error("the function of a scan is a def or an op, without quotes, as in scan(maximum, x)")
   xs = given if is_list(given) else [given]
   k = axis_of(axis, rank(xs[0]))
   n = most(dim(xs[0], k))

@@ -21,8 +21,10 @@ graph g(x: f32[T, 8]) -> (y: f32[T, 8]) {
   f = scan(neg, x)
   # error@+1 unknown-op: unknown op `associative_scan` (help: Did you mean `scan`?
   i = associative_scan(add, x)
-  # error@+1 bad-argument: the function of a scan has no quotes, as in scan(maximum, x)
+  # error@+1 bad-argument: the function of a scan is a def or an op, without quotes, as in scan(maximum, x)
   k = scan("add", x)
+  # error@+1 bad-argument: the function of a scan is a def or an op
+  p = scan(3, x)
   # error@+1 bad-argument: `arange` needs an end, as in arange(8)
   l = arange()
   # error@+1 unknown-op: unknown op `BCELoss` (help: Did you mean `binary_cross_entropy`?

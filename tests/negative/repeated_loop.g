@@ -41,6 +41,11 @@ graph g(x: f32[B, 8], y: f32[8, B], n: i32) -> (z: f32[B, 8]) {
   # error@+1 bad-argument: `loop_result` takes two lists
   l = loop_result(x, x, B, 0)
   m = module(x)
+  p = loop i in 0:B with h = x {
+    # error@+1 bad-argument: `{i}` stands for an integer or a string, not a tensor i32[] (help: A loop over a dim is one step that repeats: stack the params
+    param w: f32[8] = "layers.{i}"
+    return h + w
+  }
   # error@+1 bad-argument: this is no `loop_carry`
   o = loop_result([x], [x], B, 0)
   z = x

@@ -24,5 +24,10 @@ graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
   # The mistake surfaces inside the prelude and is shown at the call.
   # error@+1 unsupported-dtype: `softmax`: `exp` does not take i32 (note: the error is here, in the prelude
   h = softmax(i)
+  # A number of the prelude that integers lack says so once.
+  # error@+1 unsupported-dtype: `elu` does not take i32 (help: `elu` computes with floats; use cast(x, f32)
+  q = elu(i)
+  # error@+1 unsupported-dtype: `huber_loss` does not take i32
+  r = huber_loss(i, i)
   y = x
 }

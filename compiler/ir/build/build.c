@@ -273,7 +273,8 @@ bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype,
     const char *problem = build_literal_problem(b, value, dtype, number, whole);
     if (problem)
         build_fail(b, DIAG_LITERAL_RANGE, at, "%s, taken as %s, %s", build_describe(b, value),
-                   dtype_name(dtype), problem);
+                   dtype_name(dtype), problem)
+            ->taken_as = dtype;
     return problem == NULL;
 }
 

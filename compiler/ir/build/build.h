@@ -39,6 +39,7 @@ typedef struct BuildError {
     Span span;        /* in the graph's source, of an error that is found at the end; all zero: that
                        * of the call */
     const char *help; /* a sentence, or NULL */
+    Dtype taken_as;   /* of a number that is none of this dtype */
 } BuildError;
 
 /* Of a loop of the graph that is being unrolled. */
