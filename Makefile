@@ -62,7 +62,7 @@ ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(call sources,base ir/dim ir ir/build ir/print interp onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
 endif
 BACK_SRC = $(call sources,codegen codegen/part codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm codegen/gpu_gemm/rows \
-  codegen/cpu codegen/ptx driver)
+  codegen/cpu codegen/cpu_gemm codegen/ptx driver)
 CLI_SRC = $(call sources,cli)
 RT_SRC = $(wildcard runtime/src/*/*.c)
 

@@ -79,6 +79,9 @@ typedef struct CpuGemmSched {
     bool is_blocked;       /* panels of both operands are packed for the cache; false: columns are
                             * streamed */
     bool has_strips;       /* the lhs is packed in strips (template/cpu_strips.h) */
+    bool sweeps;           /* a unit goes down its batches, the rows of an image, of which each is
+                            * packed once (template/cpu_sweep.h). A register tile has all columns
+                            * of some taps */
     bool has_amx;          /* tile registers multiply (template/cpu_amx.h) */
     bool is_transposed;    /* vectors lie along m */
 } CpuGemmSched;

@@ -218,6 +218,7 @@ static void print_cpu_gemm(const CpuGemmSched *s, Text *out) {
                 s->tile_n, s->tile_k, s->unit_m, s->unit_n, s->register_m, s->register_n,
                 s->is_blocked ? "blocked" : "streamed");
     if (s->has_strips) text_puts(out, ", strips");
+    if (s->sweeps) text_puts(out, ", sweep");
     if (s->more_batches) text_printf(out, " of %u batches", s->more_batches + 1);
     if (s->has_amx) text_puts(out, ", tile registers");
     if (s->is_transposed) text_puts(out, ", transposed");

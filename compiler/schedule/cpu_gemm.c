@@ -12,6 +12,7 @@
 #include "template/cpu_amx.h"
 #include "plan/access.h"
 #include "template/cpu_pack.h"
+#include "template/cpu_sweep.h"
 
 enum { WIDE_VECTOR_BYTES = 64 };
 
@@ -240,6 +241,94 @@ static uint32_t n_strip_rows(const Gemm *gemm, Tile tile, int64_t windows) {
     return n < 1 ? 1 : (uint32_t)n;
 }
 
+/* The clocks of `n_taps` of a strip across, for one step of k and all windows. Accumulators come
+ * from memory and go there again for each row of the image, and the first and the last rows of a
+ * unit's outputs have only some of a tile's taps. */
+static double sweep_clocks(const Gemm *gemm, const CpuSweep *sweep, uint32_t n_taps, Tile tile,
+                           uint32_t columns, int64_t vectors, double n_outputs) {
+    enum { TILE_CLOCKS = 30 };
+    double steps = (double)cpu_strips_step(&gemm->strips), clocks = 0;
+    double n_across = (double)ceil_div(vectors, tile.vectors);
+    double apart = (double)sweep->across.reach / (double)sweep->across.n_taps;
+    uint32_t n_each = tile.rows / columns;
+    for (uint32_t at = 0; at < n_taps; at += n_each) {
+        uint32_t n = min_u32(n_each, n_taps - at), rows = n * columns;
+        double past = 1 + (n - 1) * apart / n_outputs;
+        clocks += past * (cpu_pack_step_clocks(rows, tile.vectors) +
+                          (TILE_CLOCKS + rows * tile.vectors) / steps);
+    }
+    return clocks * n_across;
+}
+
+/* The rows of outputs of a sweep, an equal part of an image's. A unit also packs the rows of the
+ * image that it shares with its neighbours, so it should have twice as many rows of outputs. */
+static int64_t n_swept_rows(const Gemm *gemm, const CpuSweep *sweep, int64_t columns,
+                            int64_t vectors) {
+    int64_t n_batches = dim_hi(gemm->dims, gemm_n_batches(gemm->kernel));
+    int64_t reach = sweep->across.reach;
+    int64_t row_bytes = columns * (vectors + 1) * gemm->vector_bytes;
+    int64_t n = n_batches / SCHED_CPU_FEW_UNITS;
+    if (n < 2 * reach) n = min_i64(2 * reach, (n_batches + 1) / 2);
+    n = min_i64(n, SCHED_CPU_SWEEP_BYTES / row_bytes - 2 * reach);
+    n = min_i64(n, sweep->n_rows);
+    return n < 1 ? 0 : ceil_div(sweep->n_rows, ceil_div(sweep->n_rows, n));
+}
+
+/* The register tile of a sweep with the least clocks. False: a unit without one takes less. */
+static bool choose_sweep_tile(const Gemm *gemm, const CpuSweep *sweep, Tile plain, uint32_t columns,
+                              int64_t n_outputs, int64_t vectors, Tile *best) {
+    enum { ROUND = 16 }; /* parts of a clock */
+    uint32_t n_registers = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
+    const CpuStrips *strips = &gemm->strips;
+    double element = strips->is_turned ? SCHED_CPU_TURNED_CLOCKS : SCHED_CPU_STRIP_CLOCKS;
+    double packed =
+        element / ROUND * (double)(vectors * gemm->lanes * strips->n) / (double)strips->n_taps;
+    double again = (double)sweep->across.n / (double)sweep->across.n_taps *
+                   (1 + (double)sweep->across.reach / (double)n_outputs);
+    double least =
+        packed + cpu_pack_step_clocks(plain.rows, plain.vectors) *
+                     (double)(ceil_div(vectors, plain.vectors) * ceil_div(columns, plain.rows));
+    bool gains = false;
+    for (uint32_t taps = 1; taps <= sweep->n_most; taps++)
+        for (Tile tile = {taps * columns, 1}; tile.vectors <= vectors; tile.vectors++) {
+            if ((tile.rows + 1) * tile.vectors + 1 >= n_registers) break;
+            double own = 0;
+            for (uint32_t i = 0; i < sweep->across.n; i++)
+                own += sweep_clocks(gemm, sweep, cpu_sweep_taps(sweep, i), tile, columns, vectors,
+                                    (double)n_outputs);
+            own = own / (double)sweep->across.n_taps + again * packed;
+            if (own >= least) continue;
+            *best = tile, least = own, gains = true;
+        }
+    return gains;
+}
+
+/* A unit of strips may sweep over the rows of the image. `plain`: its register tile if it does not.
+ */
+static void choose_sweep(const Gemm *gemm, Sched *sched, Tile plain) {
+    Arena *arena = scalartab_arena(gemm->kernel->scalars);
+    int64_t columns, windows = dim_hi(gemm->dims, gemm->columns);
+    CpuSweep sweep;
+    if (!gemm->is_transposed || gemm->kernel->panel_columns ||
+        !dim_is_const(gemm->dims, gemm->rows, &columns) || columns > sched->cpu_gemm.unit_n ||
+        !cpu_sweep_find(arena, gemm->kernel, &gemm->strips, &sweep))
+        return;
+    uint32_t most = sched->cpu_gemm.unit_m;
+    int64_t vectors = ceil_div(min_i64(windows, most), gemm->lanes);
+    int64_t n_rows = n_swept_rows(gemm, &sweep, columns, vectors);
+    Tile tile;
+    if (n_rows < 2 ||
+        !choose_sweep_tile(gemm, &sweep, plain, (uint32_t)columns, n_rows, vectors, &tile))
+        return;
+    uint32_t width = tile.vectors * gemm->lanes;
+    int64_t whole = ceil_div(min_i64(windows, most), width) * width;
+    Block block = {(uint32_t)columns, cut(windows, whole, width)};
+    sched->cpu_gemm.sweeps = true;
+    sched->cpu_gemm.more_batches = (uint32_t)n_rows - 1;
+    sched->cpu_gemm.tile_k = (uint32_t)cpu_strips_step(&gemm->strips);
+    set_tiles(gemm, sched, tile, block, block);
+}
+
 /* A unit is a part of a row of the image, with all columns that go into a block: each packs the
  * strips again. */
 static void choose_strips(const Gemm *gemm, Sched *sched) {
@@ -263,6 +352,7 @@ static void choose_strips(const Gemm *gemm, Sched *sched) {
     sched->cpu_gemm.tile_k =
         (uint32_t)cpu_strips_depth(&gemm->strips, windows, n_batches, sched->lanes);
     set_tiles(gemm, sched, tile, block, block);
+    choose_sweep(gemm, sched, tile);
 }
 
 static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
@@ -290,6 +380,17 @@ static bool can_stream(const Gemm *gemm) {
            scalar_cost(scalars, gemm->column_operand, seen) <= SCHED_CPU_STREAM_PRIMS;
 }
 
+/* The number of units that have the same rows and columns. Those of a sweep are parts of images. */
+static DimId unit_batches(const Gemm *gemm, const CpuGemmSched *sched) {
+    const Kernel *kernel = gemm->kernel;
+    uint32_t m = gemm_axis_m(kernel), n_each = sched->more_batches + 1;
+    if (!sched->sweeps) return dim_ceil_div(gemm->dims, gemm_n_batches(kernel), n_each);
+    DimId n = dim_ceil_div(gemm->dims, kernel_axis_extent(kernel, m - 1), n_each);
+    for (uint32_t axis = 0; axis + 1 < m; axis++)
+        n = dim_mul(gemm->dims, n, kernel_axis_extent(kernel, axis));
+    return n;
+}
+
 static void set_grid(const Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     const Sched *sched = &variant->sched;
@@ -298,9 +399,7 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
     DimId down = dim_ceil_div(dims, gemm->rows, unit_rows);
     DimId across = dim_ceil_div(dims, gemm->columns, unit_columns);
     DimId blocks = dim_mul(dims, down, across);
-    DimId batches =
-        dim_ceil_div(dims, gemm_n_batches(gemm->kernel), sched->cpu_gemm.more_batches + 1);
-    variant->grid = dim_mul(dims, batches, blocks);
+    variant->grid = dim_mul(dims, unit_batches(gemm, &sched->cpu_gemm), blocks);
 }
 
 /* Adds candidates for few rows, one per bound on the number of rows. Columns are streamed, or come

@@ -4,6 +4,9 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "plan/access.h"
+#include "template/cpu_sweep.h"
+
+#include <math.h>
 
 /* Whether the address is a sum of what k adds and of what the other axes add. */
 static bool is_sum(const IndexTab *tab, IndexId address, uint32_t k) {
@@ -116,21 +119,53 @@ CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uin
     return pack_singles(arena, kernel, value, axis);
 }
 
+double cpu_pack_step_clocks(uint32_t rows, uint32_t vectors) {
+    enum { WAIT = 4 };
+    uint32_t products = rows * vectors, loads = rows + 2 * vectors + 1;
+    double clocks = (products > loads ? products : loads) / 2.0;
+    return clocks > WAIT ? clocks : WAIT;
+}
+
+/* The clocks of a step of k of all windows, as vectors beside so few columns. A tile may have the
+ * columns of several taps, at most `n_taps`, or vectors of several rows of the image. */
+static double narrow_clocks(uint32_t columns, uint32_t vectors, uint32_t lanes, uint32_t n_taps) {
+    enum { WIDE_LANES = 16, CHAINS = 8 };
+    uint32_t n_registers = lanes == WIDE_LANES ? 32 : 16;
+    double least = vectors * cpu_pack_step_clocks(columns, 1);
+    for (uint32_t taps = 1; taps <= n_taps; taps++)
+        for (uint32_t n = 1; n <= vectors; n++) {
+            uint32_t rows = taps * columns, beside = n_taps == 1 ? CHAINS / (rows * n) : 1;
+            if (beside < 1 || n < vectors) beside = 1;
+            if ((rows + 1) * n * beside + 1 >= n_registers) break;
+            double clocks = cpu_pack_step_clocks(rows, n * beside) / (taps * beside);
+            least = fmin(least, (vectors + n - 1) / n * clocks);
+        }
+    return least;
+}
+
 /* Whether strips of a lhs that has runs of k, of which a transposed tile has full lanes, take less
- * time than a tile of few columns, whose lanes are mostly empty. */
+ * time than a tile of few columns, whose lanes are mostly empty. There each window loads an element
+ * for one multiply-add, which comes from afar if no other window has it. */
 static bool has_strips_of_runs(Arena *arena, const Kernel *kernel, uint32_t lanes,
                                CpuStrips *strips) {
-    enum { CLOCKS = 16 }; /* parts of one; a multiply-add takes a half */
+    enum { CLOCKS = 16, OWN = 9, FAR = 4 }; /* parts of a clock */
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     int64_t windows = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)));
     int64_t columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
     int64_t vectors = (windows + lanes - 1) / lanes;
-    if (columns >= lanes || columns * vectors >= windows ||
-        !has_sum(kernel, kernel->reduces.data[0].rhs) || !cpu_strips_of_runs(arena, kernel, strips))
+    CpuSweep sweep;
+    if (columns >= lanes || !has_sum(kernel, kernel->reduces.data[0].rhs) ||
+        !cpu_strips_of_runs(arena, kernel, strips))
         return false;
+    double again = (double)strips->n / (double)strips->n_taps;
+    bool sweeps = cpu_sweep_find(arena, kernel, strips, &sweep);
+    if (sweeps) again *= (double)sweep.across.n / (double)sweep.across.n_taps;
     int64_t element = strips->is_turned ? SCHED_CPU_TURNED_CLOCKS : SCHED_CPU_STRIP_CLOCKS;
-    int64_t packed = element * windows * strips->n / strips->n_taps;
-    return packed + columns * vectors * CLOCKS / 2 < windows * CLOCKS / 2;
+    double packed = again * (double)(element * vectors * lanes);
+    double own = (OWN + FAR * again) * (double)windows;
+    double clocks =
+        narrow_clocks((uint32_t)columns, (uint32_t)vectors, lanes, sweeps ? sweep.n_most : 1);
+    return packed + CLOCKS * clocks < own;
 }
 
 /* Whether a tile that reads windows in place waits for memory: it has few columns for each element,
@@ -205,6 +240,7 @@ bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes) {
         has_strips || kernel_is_smooth(arena, kernel, kernel->reduces.data[0].lhs, m, lanes);
     if (is_smooth && n_rows >= lanes && has_short_k(kernel) && stores_lie_along_m(kernel, lanes))
         return true;
+    if (has_strips && strips.has_runs) return true;
     if (has_strips)
         return strips_transpose(n_rows, n_columns, lanes, !leaves_weights(arena, kernel, lanes));
     ScalarId left = kernel->reduces.data[0].lhs;

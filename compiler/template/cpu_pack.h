@@ -40,6 +40,11 @@ CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32
 CpuPack cpu_pack_columns(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                          uint32_t lanes, bool must);
 
+/* The clocks of a step of k in a register tile whose vectors are in strips: it starts two
+ * multiply-adds and two loads a clock, a vector of a strip is mostly in two lines, and few chains
+ * wait for each other. */
+double cpu_pack_step_clocks(uint32_t rows, uint32_t vectors);
+
 /* Whether the lhs has strips, and no better way to be packed. */
 bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, CpuStrips *strips);
 /* Whether the register tile is transposed, where vectors have so many lanes: its vectors lie along
@@ -47,7 +52,7 @@ bool cpu_pack_has_strips(Arena *arena, const Kernel *kernel, uint32_t lanes, Cpu
  * with channels first, and k is short. */
 bool cpu_pack_transposes(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Whether the outputs of lanes along the axis are apart in memory: such results may be stored
- * turned, see codegen/cpu/gemm_turn.c. */
+ * turned, see codegen/cpu_gemm/gemm_turn.c. */
 bool cpu_pack_stores_apart(const Kernel *kernel, uint32_t axis, uint32_t lanes);
 /* Whether the results of columns are woven into rows of the outputs, as those of the phases of a
  * strided transposed convolution, and the runs of these rows fill most of their vectors. */

@@ -62,7 +62,7 @@ static bool is_apart(const Finder *f, Digit digit) {
 }
 
 /* How an index moves with the axis and with the taps. False: it moves in another way, or with k in
- * a way that is not known, or elements of other taps lie between its neighbours. */
+ * a way that is not known, or elements of other digits lie between its neighbours or are these. */
 static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t *step,
                         bool *has_others) {
     const DimTab *dims = indextab_dims(f->tab);
@@ -84,9 +84,9 @@ static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t
         } else if (is_apart(f, digit)) {
             *has_others = true;
             int64_t apart;
-            bool is_near = !f->is_far && dim_is_const(dims, expr.terms[i].coefficient, &apart) &&
-                           apart > 0 && apart <= INDEX_NEAR_STRIDE;
-            if (is_near && (index_axes(f->tab, index) >> f->axis & 1)) return false;
+            bool is_between = !f->is_far && dim_is_const(dims, expr.terms[i].coefficient, &apart) &&
+                              apart > 0 && apart <= index_stride_const(f->tab, index, f->axis);
+            if (is_between) return false;
         } else {
             return false;
         }
@@ -282,7 +282,7 @@ static bool take_taps(Finder *f, const bool *needed, Digit tap, int64_t n_window
 /* False: the operand has no strips along any axis. */
 static bool finder_new(const Kernel *kernel, ScalarId value, uint32_t axis, CpuStrips *strips,
                        Finder *f) {
-    strips->is_turned = false;
+    strips->is_turned = strips->has_runs = false;
     *f = (Finder){.kernel = kernel,
                   .scalars = kernel->scalars,
                   .tab = scalartab_indices(kernel->scalars),
@@ -305,16 +305,30 @@ bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32
     return take_taps(&f, needed, nearest, INT64_MAX) && find_ranges(&f);
 }
 
-bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
-                       const CpuStrips *along, CpuStrips *strips) {
+/* Finds the strips of the taps of this digit, whose ranges are not set. */
+static bool strips_of_digit(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                            Digit tap, CpuStrips *strips) {
     Finder f;
-    if (!finder_new(kernel, value, axis, strips, &f)) return false;
+    if (tap.n > CPU_STRIPS_MOST_TAPS || !finder_new(kernel, value, axis, strips, &f)) return false;
     const bool *needed = kernel_needed_scalars(arena, kernel, &value, 1);
-    int64_t n_taps = along->depth / along->n_taps;
     f.is_far = true;
     find_outside(&f, value);
-    if (n_taps > CPU_STRIPS_MOST_TAPS || (along->run != 1 && along->run != n_taps)) return false;
-    return take_taps(&f, needed, (Digit){along->run == 1 ? along->n_taps : 1, n_taps}, INT64_MAX);
+    return take_taps(&f, needed, tap, INT64_MAX);
+}
+
+bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                       const CpuStrips *along, CpuStrips *strips) {
+    int64_t n_taps = along->depth / along->n_taps;
+    if (along->run != 1 && along->run != n_taps) return false;
+    Digit tap = {along->run == 1 ? along->n_taps : 1, n_taps};
+    return strips_of_digit(arena, kernel, value, axis, tap, strips);
+}
+
+bool cpu_strips_outer(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                      const CpuStrips *along, CpuStrips *strips) {
+    int64_t step = cpu_strips_step(along);
+    Digit tap = {step, along->depth / step};
+    return tap.n > 1 && strips_of_digit(arena, kernel, value, axis, tap, strips);
 }
 
 /* Whether loads are side by side or the same within runs of k, and guards hold for all of a run. */
@@ -349,6 +363,7 @@ bool cpu_strips_of_runs(Arena *arena, const Kernel *kernel, CpuStrips *strips) {
     if (tap.n == 1 || !take_taps(&f, needed, tap, windows) ||
         !runs_are_whole(&f, needed, (uint32_t)tap.run))
         return false;
+    strips->has_runs = true;
     strips->is_turned = strips->stride > INDEX_NEAR_STRIDE || dtype_bytes(reduce->acc) < 4;
     return find_ranges(&f) && are_worth_while(&f);
 }

@@ -35,7 +35,8 @@ typedef struct CpuStrips {
     ScalarId outside;         /* a constant; SCALAR_NONE: no guard is on m */
     GuardId inside;           /* where the operand is not that constant */
     int64_t step_by, step_of; /* a tap moves by n * step_by / step_of where a window moves by n */
-    bool is_turned;           /* vectors are loaded along k, in runs of `run` */
+    bool has_runs;            /* elements lie side by side along k, in runs of `run` */
+    bool is_turned;           /* vectors are loaded along these runs */
     ScalarId load;            /* a load whose lanes along m are the farthest apart */
     uint32_t stride;          /* elements of memory between these */
 } CpuStrips;
@@ -52,6 +53,9 @@ bool cpu_strips_along(Arena *arena, const Kernel *kernel, ScalarId value, uint32
  * ranges are not set. */
 bool cpu_strips_across(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                        const CpuStrips *along, CpuStrips *strips);
+/* The same of the taps of the outermost digit, if all others are a step of `along`. */
+bool cpu_strips_outer(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                      const CpuStrips *along, CpuStrips *strips);
 
 /* Steps of k whose strips no other steps share: blocks of k are whole multiples. */
 static inline int64_t cpu_strips_step(const CpuStrips *strips) {

@@ -3,6 +3,7 @@
 #include "cost/count/prims.h"
 #include "machine/tuning.h"
 #include "template/cpu_pack.h"
+#include "template/cpu_sweep.h"
 
 #include <math.h>
 
@@ -25,6 +26,16 @@ static double pack_clocks(CpuPack pack, double lanes) {
     return COST_PACK_SINGLE_CLOCKS;
 }
 
+/* The rows of an image that a sweep packs, for each tap of a row of outputs. */
+static double swept_share(const Coster *c, const Pricing *p, const CpuStrips *strips) {
+    double n_outputs = p->variant->sched.cpu_gemm.more_batches + 1, n_rows = 0;
+    CpuSweep sweep;
+    if (!p->variant->sched.cpu_gemm.sweeps || !cpu_sweep_find(c->arena, p->kernel, strips, &sweep))
+        return 1;
+    for (uint32_t i = 0; i < sweep.across.n; i++) n_rows += n_outputs + sweep.across.last_shift[i];
+    return n_rows / (n_outputs * (double)sweep.across.n_taps);
+}
+
 /* The clocks of strips: each tile of columns packs those of each part of a row of the image. */
 static double strip_clocks(const Coster *c, const Pricing *p, const CpuStrips *strips) {
     const Kernel *kernel = p->kernel;
@@ -38,7 +49,8 @@ static double strip_clocks(const Coster *c, const Pricing *p, const CpuStrips *s
     double clocks =
         COST_PACK_STRIP_CLOCKS + vectors * strips->stride * COST_PACK_STRIP_VECTOR_CLOCKS;
     if (strips->is_turned) clocks = vectors * sched->lanes * SCHED_CPU_TURNED_CLOCKS / 16;
-    return again * parts * rows / (double)strips->n_taps * strips->n * clocks;
+    return again * parts * rows / (double)strips->n_taps * strips->n * clocks *
+           swept_share(c, p, strips);
 }
 
 /* The primitives of the lhs that strips save: each element is computed once for all taps, and asks
@@ -90,6 +102,8 @@ static double tile_clocks(const Coster *c, const Pricing *p) {
     double down = ceil(footprint_points(kernel, 1u << m, c->values) / sched->register_m);
     double across = ceil(footprint_points(kernel, 1u << n, c->values) / sched->register_n);
     double along = ceil(footprint_points(kernel, 1u << k, c->values) / sched->tile_k);
+    if (sched->sweeps) /* of several taps */
+        across = footprint_points(kernel, 1u << n, c->values) / sched->register_n;
     return COST_CPU_TILE_CLOCKS * batches * down * across * along;
 }
 
@@ -117,10 +131,13 @@ static double tile_steps(const Coster *c, const Pricing *p) {
     double lanes = p->variant->sched.lanes, m = sched->register_m, n = sched->register_n;
     bool is_transposed = cpu_pack_is_transposed(&p->variant->sched);
     double rows = is_transposed ? n : m, vectors = (is_transposed ? m : n) / lanes;
-    vectors *= sched->more_batches + 1;
     double down = footprint_points(kernel, 1u << gemm_axis_m(kernel), c->values);
     double across = footprint_points(kernel, 1u << gemm_axis_n(kernel), c->values);
-    double computed = ceil(down / m) * m * ceil(across / n) * n / (down * across);
+    double computed = ceil(down / m) * m / down;
+    if (!sched->sweeps) {
+        vectors *= sched->more_batches + 1;
+        computed *= ceil(across / n) * n / across;
+    }
     return computed * fmax(1, (rows + vectors) / (rows * vectors));
 }
 

@@ -10,7 +10,7 @@
  * time. Panels in memory are joined on their way into the stack. Results of the register tile, at
  * most 2 x 2 tile registers, go to the partial results, and come from there in later blocks of k.
  */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 
 enum {
     GROUP_BYTES = 4,

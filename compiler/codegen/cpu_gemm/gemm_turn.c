@@ -10,7 +10,7 @@
  * Several panels of rows are kept before they are stored, so that vectors are full. The columns of
  * a strided transposed convolution have a phase of the stride, and those of all phases are woven
  * into one row of the output. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "base/arith.h"
 #include "machine/tuning.h"
 
@@ -50,7 +50,8 @@ static uint32_t find_run(Gemm *gemm, uint32_t n_kept) {
 
 void gemm_choose_stores(Gemm *gemm, bool is_alone) {
     gemm->store_rows = gemm->n_tile_rows;
-    if (!is_alone || gemm->lanes == 1 || gemm->is_streamed || gemm->n_batches > 1) return;
+    if (!is_alone || gemm->lanes == 1 || gemm->is_streamed || gemm->n_batches > 1 || gemm->sweep)
+        return;
     uint32_t n_kept = kept_panels(gemm) * gemm->n_tile_rows;
     gemm->store_run = find_run(gemm, n_kept);
     if (gemm->store_run)

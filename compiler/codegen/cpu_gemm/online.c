@@ -9,7 +9,7 @@
  * packs its rows once, and for each block of keys the keys. The matmul's register tile computes the
  * scores of a few rows and of all keys of the block, and these rows are weighed while the first
  * cache has their scores. See template.h. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "codegen/scalar/mask.h"
 #include "codegen/scalar/online.h"
 #include "machine/tuning.h"

@@ -12,6 +12,7 @@
 #include "plan/access.h"
 #include "template/cpu_amx.h"
 #include "template/cpu_pack.h"
+#include "template/cpu_sweep.h"
 
 typedef struct GemmOperand {
     ScalarId value;
@@ -67,11 +68,14 @@ typedef struct Gemm {
     /* Layouts, in elements. Element (r, k) of the packed rows is at r * row_stride + k * k_stride.
      * Element (k, c) of a panel of columns is at k * panel_columns + c; the next panel follows
      * after panel_depth steps of k, or for panels in memory after all of K. Partial results have a
-     * pitch of n_batches * block_columns. */
+     * pitch of n_batches * block_columns; those of a sweep have room for rows of outputs before and
+     * after those of the unit. */
     uint32_t row_stride, k_stride;
-    uint32_t strip_pitch; /* elements from one strip to the next */
-    uint32_t n_batches;   /* of a unit. Their strips, the vectors of a register tile and partial
-                           * results are side by side, those of the first batch first */
+    uint32_t strip_pitch;  /* elements from one strip to the next */
+    uint32_t n_batches;    /* of a unit. Their strips, the vectors of a register tile and partial
+                            * results are side by side, those of the first batch first */
+    const CpuSweep *sweep; /* a unit goes down the rows of an image; NULL: it does not */
+    uint32_t n_swept;      /* batches of such a unit, whose partial results are side by side */
     Val rows, columns, partials;
     /* The position in the loops. */
     Point point;                   /* of the unit: the batch axes are set */
@@ -155,6 +159,10 @@ void gemm_amx_join_columns(const Gemm *gemm);
 void gemm_amx_take_panels(Gemm *gemm);
 /* gemm_tiles by tile registers. */
 void gemm_amx_tiles(const Gemm *gemm);
+
+/* Multiplies the image's rows of batches of the unit, [from, to) of one image, into their partial
+ * results, all of K. Changes the position. */
+void gemm_sweep(Gemm *gemm, Val from, Val to);
 
 /* gemm_tiles without packed columns. */
 void gemm_stream(Gemm *gemm);

@@ -5,7 +5,7 @@
  * of k go over all of the unit's columns, whose partial results stay in the cache. If k is
  * contiguous, squares of columns by k are transposed in registers. In both cases an output adds its
  * products in ascending k. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 
 enum { MAX_HELD = 16, MAX_ROWS = 16 }; /* most broadcast elements, and accumulators, in registers */
 

@@ -5,7 +5,7 @@
  * vectors along their own axis, so vectors along k are transposed in registers. Rows of im2col are
  * contiguous along k in runs; the last vector of a run has lanes without an element, and the next
  * run overwrites what it stores there. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "codegen/cpu/strips.h"
 #include "base/arith.h"
 
@@ -49,6 +49,10 @@ void gemm_choose_layout(Gemm *gemm) {
             round_up(left == row ? gemm->units.block_rows : gemm->units.block_columns, step);
         if (left == column) n = windows_of(gemm, n);
         gemm->strip_pitch = cpu_strips_pitch(&strips, n, gemm->lanes);
+        CpuSweep sweep;
+        if (lower->variant->sched.cpu_gemm.sweeps &&
+            cpu_sweep_find(arena, lower->kernel, left->strips, &sweep))
+            gemm->sweep = arena_copy(arena, &sweep, sizeof sweep);
     }
     row->is_along_k = row->pack.way != PACK_OWN_AXIS;
     column->is_along_k = column->pack.way != PACK_OWN_AXIS && !cpu_pack_is_single(column->pack) &&

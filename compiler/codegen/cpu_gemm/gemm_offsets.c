@@ -7,7 +7,7 @@
  * long for a table of all its steps, that is a table of the block of k too.
  *
  * A table that depends on no dim of the run is a constant of the code. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "interp/index_eval.h"
 
 enum { MOST_OFFSETS = 6144 };
@@ -122,7 +122,8 @@ static Val even_offsets(const Gemm *gemm, int64_t stride) {
 
 void gemm_make_offsets(Gemm *gemm) {
     Lower *lower = gemm->lower;
-    GemmOperand *operands[2] = {&gemm->row, gemm->has_panels ? NULL : &gemm->column};
+    GemmOperand *operands[2] = {gemm->sweep ? NULL : &gemm->row,
+                                gemm->has_panels ? NULL : &gemm->column};
     int64_t n_k = dim_hi(lower_dims(lower), gemm->k_extent);
     for (int i = 0; i < 2; i++) {
         GemmOperand *operand = operands[i];

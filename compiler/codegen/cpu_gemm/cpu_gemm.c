@@ -13,7 +13,7 @@
  * A row kernel of the same launch runs on rows as soon as they are complete, while they are in the
  * cache. Then a unit has all columns. Values that only the row kernel reads are on the stack, at a
  * pointer offset so that the indices of global memory reach them. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "codegen/part/part.h"
 
 #include <string.h>
@@ -220,6 +220,27 @@ static void finish_batches(const SequenceGemms *sequence) {
     *gemm = all;
 }
 
+/* Computes and stores the unit's rows of outputs, all of one image. */
+static void sweep_image(const SequenceGemms *sequence) {
+    Gemm *gemm = sequence->gemms, all = *gemm;
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    Val from = gemm->point.axis[gemm->sweep->axis];
+    Val left = k_sub(k, lower_index_const(lower, gemm->sweep->n_rows), from);
+    Val n = cpu_at_most(lower, left, gemm->n_swept);
+    gemm_sweep(gemm, from, k_add(k, from, n));
+    *gemm = all;
+    gemm->panel_begin = gemm->row_begin;
+    gemm->partials_row = lower_index_const(lower, 0);
+    Loop rows = loop_over(k, n, 1);
+    gemm->point.axis[gemm->sweep->axis] = k_add(k, from, rows.index);
+    Val number = k_addi(k, rows.index, gemm->sweep->across.reach);
+    gemm->beside = k_muli(k, number, gemm->units.block_columns);
+    finish_rows(sequence);
+    loop_end(k, &rows);
+    *gemm = all;
+}
+
 /* Stores the panels that are kept, if this is the last one of them; `kept`: its first row among
  * theirs. */
 static void turn_panels(Gemm *gemm, Val kept) {
@@ -399,6 +420,16 @@ static void set_range(const Gemm *gemm, DimId extent, Val begin, Val n, Val *fro
     *n_elems = k_select(k, k_ult(k, left, n), left, n);
 }
 
+/* The first batch of the units of this number. A sweep is a part of the rows of one image. */
+static Val first_batch(const Gemm *gemm, Val number) {
+    const Codegen *k = gemm->lower->k;
+    if (!gemm->sweep) return k_muli(k, number, gemm->n_batches);
+    int64_t n_rows = gemm->sweep->n_rows;
+    int64_t n_parts = (n_rows + gemm->n_swept - 1) / gemm->n_swept;
+    Val image = k_muli(k, k_udivi(k, number, n_parts), n_rows);
+    return k_add(k, image, k_muli(k, k_uremi(k, number, n_parts), gemm->n_swept));
+}
+
 /* Sets the tile that begins at the unit, and returns its number of units. They are numbered by the
  * side first, then across, then by batch. */
 static Val set_units(Gemm *gemm, Val unit, Val end) {
@@ -416,7 +447,7 @@ static Val set_units(Gemm *gemm, Val unit, Val end) {
     Val n_along = k_mul(k, n, side.along.length);
     Val beside = k_mul(k, across, side.across.length);
     Val n_rows, n_beside = k_mul(k, n_lines, side.across.length);
-    gemm->batch = k_muli(k, k_udiv(k, rest, n_across), gemm->n_batches);
+    gemm->batch = first_batch(gemm, k_udiv(k, rest, n_across));
     lower_split(lower, gemm->batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
     set_range(gemm, gemm->row.extent, gemm->is_streamed ? beside : along,
               gemm->is_streamed ? n_beside : n_along, &gemm->row_begin, &n_rows);
@@ -444,7 +475,10 @@ void emit_cpu_gemm(Lower *lower) {
     units.step = set_units(sequence.gemms, units.index, units.to);
     if (sequence.rows && is_transposed(sequence.gemms))
         place_rows(&sequence, sequence.gemms->column_begin);
-    each_k_block(&sequence);
+    if (sequence.gemms->sweep)
+        sweep_image(&sequence);
+    else
+        each_k_block(&sequence);
     loop_end(lower->k, &units);
     if (sequence.gemms->has_amx) gemm_amx_end(lower->k);
 }

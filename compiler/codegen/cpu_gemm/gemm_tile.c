@@ -4,7 +4,7 @@
  * the partial result of earlier blocks of k, so no bit depends on the size of a tile or block. The
  * loop over k is bottom-tested and carries its own pointers, because LLVM would otherwise spill
  * accumulators. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "codegen/part/part.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"

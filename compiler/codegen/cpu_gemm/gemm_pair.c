@@ -6,7 +6,7 @@
  *
  * Operands are packed as for other products, an element of 32 bits for each step of k. Then pairs
  * of steps are joined in place: element s becomes the low halves of elements 2s and 2s + 1. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 
 enum { HALF_BITS = 16, WIDE_VECTOR_BYTES = 64 };
 

@@ -1,5 +1,5 @@
 /* A CPU GEMM and its memory. See gemm.h. */
-#include "codegen/cpu/gemm.h"
+#include "codegen/cpu_gemm/gemm.h"
 #include "plan/launch.h"
 
 static GemmUnits units_of(const CpuGemmSched *sched) {
@@ -53,7 +53,8 @@ Gemm gemm_new(Lower *lower) {
         .k_axis = kernel->first_reduced,
         .k_extent = index_axis_extent(tab, kernel->first_reduced),
         .lanes = sched->lanes,
-        .n_batches = sched->cpu_gemm.more_batches + 1,
+        .n_batches = sched->cpu_gemm.sweeps ? 1 : sched->cpu_gemm.more_batches + 1,
+        .n_swept = sched->cpu_gemm.sweeps ? sched->cpu_gemm.more_batches + 1 : 0,
         .is_streamed = !sched->cpu_gemm.is_blocked,
         .n_tile_rows = is_transposed ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
         .tile_columns = is_transposed ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
@@ -78,7 +79,9 @@ Gemm gemm_new(Lower *lower) {
 }
 
 uint32_t gemm_pitch(const Gemm *gemm) {
-    return gemm->n_batches * gemm->units.block_columns;
+    uint32_t n_beside = gemm->n_batches;
+    if (gemm->sweep) n_beside = gemm->n_swept + 2 * gemm->sweep->across.reach;
+    return n_beside * gemm->units.block_columns;
 }
 
 void gemm_set_batch(const Gemm *gemm, Val number, Point *point) {
