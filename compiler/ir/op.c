@@ -195,7 +195,7 @@ double op_abs_error(const OpInfo *info, Dtype dtype) {
 
 OpId op_by_name(const char *name) {
     for (int op = OP_NONE + 1; op < OP_COUNT; op++)
-        if (strcmp(infos[op].name, name) == 0) return (OpId)op;
+        if (infos[op].name[0] == name[0] && strcmp(infos[op].name, name) == 0) return (OpId)op;
     return OP_NONE;
 }
 

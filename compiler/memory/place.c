@@ -76,10 +76,15 @@ static Level level_of(const Packer *p, DimId dim, uint32_t *counts) {
     return level;
 }
 
+static bool are_below(const Packer *p, const int64_t *a, const int64_t *b) {
+    for (uint32_t i = 0; i < p->points.n; i++)
+        if (a[i] > b[i]) return false;
+    return true;
+}
+
 static bool is_below(const Packer *p, const Level *a, const Level *b) {
     if (a->dim == b->dim) return true;
-    for (uint32_t i = 0; i < p->points.n; i++)
-        if (a->at[i] > b->at[i]) return false;
+    if (!are_below(p, a->at, b->at)) return false;
     bool has_less = true;
     for (uint32_t i = 0; i < p->sizes.n && has_less; i++) has_less = a->counts[i] <= b->counts[i];
     return has_less || dim_always_le(p->dims, a->dim, b->dim);
@@ -98,14 +103,19 @@ static Level level_of_counts(const Packer *p, uint32_t *counts) {
     return sum ? level_of(p, sum, counts) : (Level){.dim = DIM_NONE};
 }
 
+/* The values of the level plus one item's size. */
+static void add_size(const Packer *p, const Level *level, const Item *item, int64_t *at) {
+    for (uint32_t i = 0; i < p->points.n; i++)
+        if (!checked_add(level->at[i], item->size.at[i], &at[i])) at[i] = INT64_MAX;
+}
+
 /* The level plus one item's size. */
 static Level level_above(const Packer *p, const Level *level, const Item *item) {
     uint32_t *counts = new_counts(p);
     for (uint32_t i = 0; i < p->sizes.n; i++) counts[i] = level->counts[i];
     counts[item->size_index]++;
     Level above = {.dim = dim_add(p->dims, level->dim, item->size.dim), .counts = counts};
-    for (uint32_t i = 0; i < p->points.n; i++)
-        if (!checked_add(level->at[i], item->size.at[i], &above.at[i])) above.at[i] = INT64_MAX;
+    add_size(p, level, item, above.at);
     return above;
 }
 
@@ -287,6 +297,19 @@ static bool is_clear(const Packer *p, const Level *from, const Level *to) {
     return true;
 }
 
+/* Whether each other item lies above or below the item at all cost points: is_clear needs that, and
+ * the proof. */
+static bool may_be_clear(const Packer *p, const Item *item, const Level *from) {
+    int64_t to[COST_MAX_POINTS];
+    add_size(p, from, item, to);
+    for (uint32_t i = 0; i < p->met.n; i++) {
+        const Item *other = &p->items.data[p->met.ordered[BY_INDEX][i]];
+        if (!are_below(p, to, other->from.at) && !are_below(p, other->to.at, from->at))
+            return false;
+    }
+    return true;
+}
+
 /* Whether the item at `from` overlaps another item at the first cost point, which rules the place
  * out before the whole proof is tried. */
 static bool is_taken(const Packer *p, const Item *item, int64_t from) {
@@ -304,7 +327,7 @@ static bool is_taken(const Packer *p, const Item *item, int64_t from) {
 }
 
 static bool try_place(const Packer *p, Item *item, const Level *from) {
-    if (is_taken(p, item, from->at[0])) return false;
+    if (is_taken(p, item, from->at[0]) || !may_be_clear(p, item, from)) return false;
     Level to = level_above(p, from, item);
     if (!to.dim || !is_clear(p, from, &to)) return false;
     item->from = *from;
