@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORDS = 1 << 16, MOST_NUMBERS = 64 };
+enum { MOST_WORDS = 1 << 16, MOST_NUMBERS = 64, PLACE_BYTES = 128 };
 
 typedef struct Number {
     double number;
@@ -76,6 +76,34 @@ static uint32_t number_of(Writer *w, const Scalar *s) {
     return at;
 }
 
+/* Whether the plan only reads the buffer, and all its loads have this offset. */
+static bool begin_there(const Plan *plan, uint32_t buffer, DimId offset) {
+    bool all = true;
+    for (uint32_t k = 0; k < plan->kernels.n && all; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        const IndexTab *tab = scalartab_indices(kernel->scalars);
+        all = !kernel_stores_to(kernel, buffer);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && all; id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            bool is_load = s->kind == SCALAR_LOAD && s->buffer == buffer;
+            all = !is_load || index_expr(tab, s->index).offset == offset;
+        }
+    }
+    return all;
+}
+
+/* Prices do not depend on where in a buffer its loads begin, as layers read parts of one buffer, if
+ * that is the beginning of a line. Returns that offset, or DIM_NONE. */
+static DimId place_of(const Writer *w, const Scalar *s) {
+    const IndexTab *tab = scalartab_indices(w->words.kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    if (s->kind != SCALAR_LOAD) return DIM_NONE;
+    DimId offset = index_expr(tab, s->index).offset;
+    bool may = !dim_equals_const(dims, offset, 0) &&
+               dim_multiple(dims, offset) * dtype_bytes(s->dtype) % PLACE_BYTES == 0;
+    return may && begin_there(w->plan, s->buffer, offset) ? offset : DIM_NONE;
+}
+
 /* Prices do not depend on the constant's value, but alike kernels may share code. So the key has
  * its number in the order of first use. */
 static void write_scalar(Writer *w, const Scalar *s) {
@@ -86,6 +114,7 @@ static void write_scalar(Writer *w, const Scalar *s) {
         own.whole = number;
     }
     put(w, number < MOST_NUMBERS);
+    w->words.from = place_of(w, s);
     words_put_scalar(&w->words, &own);
 }
 

@@ -73,10 +73,10 @@ void words_put_node(Words *w, const Node *node) {
     put_per_axis(w, attrs->per_axis);
 }
 
-void words_put_index(Words *w, IndexId id) {
+/* The index without its offset. */
+static void put_terms(Words *w, IndexId id) {
     const IndexTab *tab = scalartab_indices(w->kernel->scalars);
     IndexExpr expr = index_expr(tab, id);
-    words_put(w, expr.offset);
     words_put(w, expr.n_terms);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
@@ -91,6 +91,11 @@ void words_put_index(Words *w, IndexId id) {
     }
 }
 
+void words_put_index(Words *w, IndexId id) {
+    words_put(w, index_expr(scalartab_indices(w->kernel->scalars), id).offset);
+    put_terms(w, id);
+}
+
 void words_put_guard(Words *w, GuardId id) {
     for (GuardId g = id; g; g = guard_get(w->kernel->scalars, g).next) {
         Guard guard = guard_get(w->kernel->scalars, g);
@@ -102,6 +107,12 @@ void words_put_guard(Words *w, GuardId id) {
     words_put(w, 0);
 }
 
+static void put_place(Words *w, IndexId id) {
+    DimId offset = index_expr(scalartab_indices(w->kernel->scalars), id).offset;
+    words_put(w, offset == w->from ? DIM_NONE : offset);
+    put_terms(w, id);
+}
+
 void words_put_scalar(Words *w, const Scalar *s) {
     words_put(w, (uint32_t)s->kind | (uint32_t)s->dtype << 8);
     words_put(w, s->prim);
@@ -111,7 +122,7 @@ void words_put_scalar(Words *w, const Scalar *s) {
     words_put(w, s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0);
     words_put(w, s->slot);
     words_put(w, s->index != 0);
-    if (s->index) words_put_index(w, s->index);
+    if (s->index) put_place(w, s->index);
     words_put_guard(w, s->guard);
 }
 

@@ -13,6 +13,7 @@ typedef struct Words {
     VecU32 *key;
     const Kernel *kernel;    /* whose scalars are written */
     const uint32_t *numbers; /* per scalar of the kernel: its number in the key; NULL: its id */
+    DimId from;              /* loads that begin here are written as if from DIM_NONE */
 } Words;
 
 static inline void words_put(Words *w, uint32_t word) {

@@ -25,10 +25,10 @@ typedef struct Fixture {
     PriceMemo *memo;
 } Fixture;
 
-static Fixture fixture_new(void) {
+static Fixture fixture_of(const char *text) {
     Fixture f = {.arena = arena_new(NULL), .scratch = arena_new(NULL)};
     f.target = target_get(TARGET_SM_80);
-    Module *module = plans_parse(f.arena, source);
+    Module *module = plans_parse(f.arena, text);
     f.plan =
         plans_price(f.arena, module, 0, true, TARGET_SM_80, card_of_target(f.target), NULL).plan;
     f.many = cost_points(f.arena, f.plan->graph->dims, f.target->has);
@@ -39,6 +39,10 @@ static Fixture fixture_new(void) {
     f.few.dims[0] = least;
     f.memo = price_memo_new(f.arena);
     return f;
+}
+
+static Fixture fixture_new(void) {
+    return fixture_of(source);
 }
 
 static double price_of(const Fixture *f, const Plan *plan, const CostPoints *points) {
@@ -111,5 +115,25 @@ Test(price_memo, values_of_constants_do_not_count) {
     known_price_of(&f, &twice, &f.many);
     double own = price_of(&f, &same, &f.few);
     cr_expect_eq(known_price_of(&f, &same, &f.few), own);
+    arena_free(f.scratch), arena_free(f.arena);
+}
+
+/* Kernels that read parts of one buffer share a price if each part begins with a line. */
+Test(price_memo, places_of_parts_do_not_count) {
+    Fixture f = fixture_of("dim B in 1..65536\n"
+                           "graph g(x: f32[4, B, 64], z: f32[4, B, 61])"
+                           " -> (a: f32[B, 64], b: f32[B, 64], c: f32[B, 61], d: f32[B, 61]) {\n"
+                           "  a = x[1]\n  b = x[2]\n  c = z[1]\n  d = z[2]\n}\n");
+    double first = 0;
+    cr_assert_eq(f.plan->launches.n, 8); /* each part is copied twice */
+    for (uint32_t i = 0; i < 4; i++) {
+        Plan part = plan_extract(f.arena, f.plan, 2 * i, 1);
+        part.kernels.data[0] = kernel_copy(f.arena, &part.kernels.data[0]);
+        part.kernels.data[0].parts = NULL; /* as before dedup */
+        double own = price_of(&f, &part, i % 2 ? &f.few : &f.many);
+        double known = known_price_of(&f, &part, i % 2 ? &f.few : &f.many);
+        if (i == 0) first = known;
+        cr_expect_eq(known, i == 1 ? first : own, "%u", i);
+    }
     arena_free(f.scratch), arena_free(f.arena);
 }
