@@ -78,14 +78,19 @@ char *str_format(Arena *arena, const char *format, ...) {
     return out;
 }
 
-void text_add(Text *text, const char *bytes, size_t n_bytes) {
+char *text_reserve(Text *text, size_t n_bytes) {
     if (text->capacity - text->n_bytes < n_bytes + 1 || !text->data) {
         size_t capacity = text->capacity ? text->capacity * 2 : 256;
         while (capacity < text->n_bytes + n_bytes + 1) capacity *= 2;
         text->data = arena_extend(text->arena, text->data, text->capacity, capacity);
         text->capacity = capacity;
     }
-    if (n_bytes) memcpy(text->data + text->n_bytes, bytes, n_bytes);
+    return text->data + text->n_bytes;
+}
+
+void text_add(Text *text, const char *bytes, size_t n_bytes) {
+    char *end = text_reserve(text, n_bytes);
+    if (n_bytes) memcpy(end, bytes, n_bytes);
     text->n_bytes += n_bytes;
     text->data[text->n_bytes] = '\0';
 }

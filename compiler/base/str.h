@@ -35,6 +35,8 @@ typedef struct Text {
     size_t n_bytes, capacity;
 } Text;
 
+/* Makes room for `n_bytes` more bytes and returns the end of the text. */
+char *text_reserve(Text *text, size_t n_bytes);
 void text_add(Text *text, const char *bytes, size_t n_bytes);
 void text_puts(Text *text, const char *s);
 /* Adds `n` in decimal. */

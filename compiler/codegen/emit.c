@@ -152,7 +152,7 @@ static void finish(CodegenUnit *unit, const BackOptions *options, CodeKind kind)
     if (kind == CODE_LLVM_IR)
         print_module(unit);
     else if (is_ptx(options->target, kind))
-        ptx_write_module(&unit->ptx, &unit->k);
+        ptx_write_module(&unit->ptx, &unit->k, unit->n_instructions);
     else
         run_machine(unit, options->target, kind);
 }

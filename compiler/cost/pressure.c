@@ -50,18 +50,18 @@ static uint32_t registers_of_thread(Arena *arena, const Kernel *kernel, Sched sc
     return pressure_registers(arena, kernel, &sched);
 }
 
-/* Of a block, without the values passed between kernels. */
-static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
-    if (variant->shared_bytes) return variant->shared_bytes;
+uint32_t pressure_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    if (variant->shared_bytes) return variant->kept_shared_bytes + variant->shared_bytes;
     TemplateCost cost = template_cost(variant->sched.template, kernel);
-    return cost.shared_bytes ? cost.shared_bytes(arena, kernel, variant) : 0;
+    uint32_t own = cost.shared_bytes ? cost.shared_bytes(arena, kernel, variant) : 0;
+    return variant->kept_shared_bytes + own;
 }
 
 Pressure pressure_of(Arena *arena, const Kernel *kernel, const Variant *variant, const Card *card) {
     const Sched *sched = &variant->sched;
     if (!card->has->blocks) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};
-    p.shared_bytes = variant->kept_shared_bytes + shared_bytes(arena, kernel, variant);
+    p.shared_bytes = pressure_shared_bytes(arena, kernel, variant);
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;

@@ -19,6 +19,9 @@ typedef struct Pressure {
 /* `variant` is one of the kernel's. On a CPU all fields are 0, but n_blocks and occupancy are 1. */
 Pressure pressure_of(Arena *arena, const Kernel *kernel, const Variant *variant, const Card *card);
 
+/* Shared memory of a block of a GPU, including dynamic, in bytes. */
+uint32_t pressure_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant);
+
 /* 32-bit registers of a thread, for a schedule with lanes, resident, threads_per_row, threads and,
  * for GEMMs, tiles set. */
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched);

@@ -2,7 +2,7 @@
 #include "launch/smem.h"
 
 #include "cost/kernel/template.h"
-#include "machine/card.h"
+#include "cost/pressure.h"
 #include "machine/tuning.h"
 
 static uint32_t most(uint32_t a, uint32_t b) {
@@ -27,14 +27,11 @@ static uint32_t gemm_bytes(const Kernel *kernel, const Variant *variant) {
 
 /* Bytes that the kernels of a one-block launch declare, by an estimate. */
 static uint32_t declared_bytes(const Composer *c, const Trial *t) {
-    const Card *card = card_of_target(c->target);
     uint32_t bytes = 0;
-    for (uint32_t k = 0; k < trial_n_kernels(t); k++) {
+    for (uint32_t k = 0; k < trial_n_kernels(t) && c->target->has->blocks; k++) {
         const Kernel *kernel = trial_kernel(t, k);
-        for (uint32_t v = 0; v < kernel->n_variants; v++) {
-            Variant variant = kernel->variants[v];
-            bytes = most(bytes, pressure_of(c->scratch, kernel, &variant, card).shared_bytes);
-        }
+        for (uint32_t v = 0; v < kernel->n_variants; v++)
+            bytes = most(bytes, pressure_shared_bytes(c->scratch, kernel, &kernel->variants[v]));
     }
     return bytes + bytes / 4 + LAUNCH_ONE_BLOCK_SLACK_BYTES;
 }

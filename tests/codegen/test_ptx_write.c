@@ -24,7 +24,7 @@ static const char *written(Arena *arena, Escape *escape, const char *ir) {
     PtxText ptx = {.head.arena = arena, .functions.arena = arena};
     if (setjmp(escape->jump)) return NULL;
     ptx_write_head(&ptx.head, k.target, false);
-    ptx_write_module(&ptx, &k);
+    ptx_write_module(&ptx, &k, 0);
     PtxReport report;
     text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);
     const char *text = text_str(&ptx.head);

@@ -298,7 +298,7 @@ static char *ptx_of(const MathKernel *kernels, size_t n_kernels, const Target *t
     if (emit_module(&k, arena, target, kernels, n_kernels, NULL)) {
         PtxText ptx = {.head.arena = arena, .functions.arena = arena};
         ptx_write_head(&ptx.head, target, false);
-        ptx_write_module(&ptx, &k);
+        ptx_write_module(&ptx, &k, 0);
         text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);
         text = malloc(ptx.head.n_bytes + 1);
         if (text) memcpy(text, text_str(&ptx.head), ptx.head.n_bytes + 1);

@@ -25,16 +25,19 @@ static int compare_names(const void *name, const void *intrinsic) {
     return strcmp(name, ((const Intrinsic *)intrinsic)->name);
 }
 
-static const Intrinsic *find_intrinsic(const Ptx *ptx, LLVMValueRef call, LLVMValueRef callee) {
+static const Intrinsic *find_intrinsic(Ptx *ptx, LLVMValueRef call, LLVMValueRef callee) {
     static const char saturated[] = "llvm.fptosi.sat";
+    Intrinsic *found = ptx_map_find(&ptx->called, callee);
+    if (found) return found;
     unsigned id = LLVMGetIntrinsicID(callee);
     size_t n;
     const char *name = id ? LLVMIntrinsicGetName(id, &n) : "";
     bool is_wide = strcmp(name, saturated) == 0 && ptx_type_of(ptx, call).element == PTX_I64;
     if (is_wide) name = "llvm.fptosi.sat.i64";
-    const Intrinsic *found = bsearch(name, intrinsics, sizeof intrinsics / sizeof *intrinsics,
-                                     sizeof *intrinsics, compare_names);
+    found = bsearch(name, intrinsics, sizeof intrinsics / sizeof *intrinsics, sizeof *intrinsics,
+                    compare_names);
     if (!found) ptx_ice(ptx, "", call);
+    ptx_map_add(ptx->arena, &ptx->called, callee, found);
     return found;
 }
 
@@ -117,7 +120,7 @@ static void put_assembly(Ptx *ptx, LLVMValueRef call, LLVMValueRef callee) {
     if (all.n_results) ptx_set_parts(ptx, call, all.parts);
 }
 
-bool ptx_is_pure_call(const Ptx *ptx, LLVMValueRef call) {
+bool ptx_is_pure_call(Ptx *ptx, LLVMValueRef call) {
     LLVMValueRef callee = LLVMGetCalledValue(call);
     return !LLVMIsAInlineAsm(callee) && find_intrinsic(ptx, call, callee)->kind != CALL_ALL;
 }

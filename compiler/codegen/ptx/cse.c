@@ -20,10 +20,11 @@ typedef struct Key {
 typedef struct Computed {
     Key key;
     LLVMValueRef instruction;
+    const PtxBlock *block; /* of the instruction */
     struct Computed *next;
 } Computed;
 
-static bool is_pure(const Ptx *ptx, LLVMValueRef instruction) {
+static bool is_pure(Ptx *ptx, LLVMValueRef instruction) {
     switch (LLVMGetInstructionOpcode(instruction)) {
     case LLVMCall:
         return ptx_is_pure_call(ptx, instruction);
@@ -80,10 +81,6 @@ static const void *hash_of(const Key *key) {
     return (const void *)(uintptr_t)((hash ^ (uint64_t)(uintptr_t)key->detail) | 1);
 }
 
-static const PtxBlock *block_of(const Ptx *ptx, LLVMValueRef instruction) {
-    return ptx_map_find(&ptx->blocks, LLVMGetInstructionParent(instruction));
-}
-
 static bool dominates(const PtxBlock *a, const PtxBlock *b) {
     while (b && b->label > a->label) b = b->dominator;
     return a == b;
@@ -93,11 +90,10 @@ bool ptx_is_same(Ptx *ptx, LLVMValueRef instruction, bool is_free) {
     Key key;
     if (!is_pure(ptx, instruction) || !make_key(ptx, instruction, &key)) return false;
     const void *hash = hash_of(&key);
-    const PtxBlock *here = block_of(ptx, instruction);
     Computed *known = ptx_map_find(&ptx->same, hash);
     for (Computed *other = known; other; other = other->next) {
         if (!is_equal(&key, &other->key)) continue;
-        if (!dominates(block_of(ptx, other->instruction), here)) continue;
+        if (!dominates(other->block, ptx->here)) continue;
         PtxPart *parts = ptx_map_find(&ptx->parts, other->instruction);
         if (!parts && !is_free) continue;
         ptx_map_add(ptx->arena, &ptx->first, instruction, other->instruction);
@@ -105,7 +101,7 @@ bool ptx_is_same(Ptx *ptx, LLVMValueRef instruction, bool is_free) {
         return true;
     }
     Computed *own = arena_array(ptx->arena, Computed, 1);
-    *own = (Computed){.key = key, .instruction = instruction, .next = known};
+    *own = (Computed){.key = key, .instruction = instruction, .block = ptx->here, .next = known};
     ptx_map_add(ptx->arena, &ptx->same, hash, own);
     return false;
 }

@@ -87,11 +87,13 @@ typedef struct Ptx {
     unsigned invariant_kind; /* LLVM's id of invariant.load */
     uint32_t n_registers[PTX_N_CLASSES];
     uint32_t n_labels;
-    PtxMap parts;  /* PtxPart arrays of instructions and parameters */
-    PtxMap blocks; /* PtxBlock by LLVMBasicBlockRef */
-    PtxMap shared; /* the arrays in shared memory that the function uses */
-    PtxMap same;   /* computed values by hash: see cse.c */
-    PtxMap first;  /* for an eliminated instruction, the first equal one */
+    PtxMap parts;         /* PtxPart arrays of instructions and parameters */
+    PtxMap blocks;        /* PtxBlock by LLVMBasicBlockRef */
+    PtxMap shared;        /* the arrays in shared memory that the function uses */
+    PtxMap same;          /* computed values by hash: see cse.c */
+    PtxMap first;         /* for an eliminated instruction, the first equal one */
+    PtxMap called;        /* rows of calls.def by intrinsic */
+    const PtxBlock *here; /* the block that is written */
 } Ptx;
 
 void *ptx_map_find(const PtxMap *map, const void *key); /* NULL: no entry */
@@ -152,7 +154,7 @@ bool ptx_put_division(Ptx *ptx, LLVMValueRef instruction);
  * parts. */
 bool ptx_is_same(Ptx *ptx, LLVMValueRef instruction, bool is_free);
 /* Whether the results of an intrinsic depend on its arguments alone. */
-bool ptx_is_pure_call(const Ptx *ptx, LLVMValueRef call);
+bool ptx_is_pure_call(Ptx *ptx, LLVMValueRef call);
 /* Each function writes one kind of instruction and returns false for any other kind. */
 bool ptx_put_arithmetic(Ptx *ptx, LLVMValueRef instruction);
 bool ptx_put_cast(Ptx *ptx, LLVMValueRef instruction);

@@ -256,7 +256,9 @@ static bool is_dead(LLVMValueRef instruction) {
            !LLVMIsATerminatorInst(instruction);
 }
 
-static void put_block(Ptx *ptx, LLVMBasicBlockRef block, uint32_t next) {
+static void put_block(Ptx *ptx, const PtxBlock *own, uint32_t next) {
+    LLVMBasicBlockRef block = own->block;
+    ptx->here = own;
     for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
         if (LLVMIsAPHINode(i) || is_dead(i) || ptx_is_same(ptx, i, is_index(i)) || is_index(i))
             continue;
@@ -309,7 +311,7 @@ static void put_blocks(Ptx *ptx) {
     for (uint32_t i = begin; i < n; i++) find_dominator(ptx, order[i]);
     for (uint32_t i = begin; i < n; i++) {
         if (i > begin) put_label(ptx, order[i]->label);
-        put_block(ptx, order[i]->block, i + 1 < n ? order[i + 1]->label : 0);
+        put_block(ptx, order[i], i + 1 < n ? order[i + 1]->label : 0);
     }
 }
 
@@ -369,7 +371,7 @@ static void put_shared(const Ptx *ptx, Text *own, Text *common) {
     }
 }
 
-static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function) {
+static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function, uint32_t n) {
     size_t n_bytes;
     Ptx ptx = {.arena = k->arena,
                .body.arena = k->arena,
@@ -377,7 +379,6 @@ static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function)
                .function = function,
                .name = LLVMGetValueName2(function, &n_bytes),
                .invariant_kind = k->invariant_kind};
-    uint32_t n = k_count_instructions(function);
     ptx.parts = ptx_map_for(ptx.arena, n);
     ptx.same = ptx_map_for(ptx.arena, n);
     Text *to = &text->functions;
@@ -399,8 +400,8 @@ void ptx_write_head(Text *head, const Target *target, bool has_f8_mma) {
                 has_f8_mma ? target->f8_ptx_version : target->ptx_version, target->name);
 }
 
-void ptx_write_module(PtxText *text, const Codegen *k) {
+void ptx_write_module(PtxText *text, const Codegen *k, uint32_t n_instructions) {
     LLVMValueRef function = LLVMGetFirstFunction(k->module);
     for (; function; function = LLVMGetNextFunction(function))
-        if (!LLVMIsDeclaration(function)) put_function(text, k, function);
+        if (!LLVMIsDeclaration(function)) put_function(text, k, function, n_instructions);
 }

@@ -19,7 +19,8 @@ typedef struct PtxText {
 void ptx_write_head(Text *head, const Target *target, bool has_f8_mma);
 /* Adds the declarations of another module, lines of text, to a head that may have some of them. */
 void ptx_add_declarations(Text *head, const Text *declarations);
-/* Adds the functions of the module. IR that the writer does not know is an internal error. */
-void ptx_write_module(PtxText *text, const Codegen *k);
+/* Adds the functions of the module, which have about so many instructions each. IR that the writer
+ * does not know is an internal error. */
+void ptx_write_module(PtxText *text, const Codegen *k, uint32_t n_instructions);
 
 #endif

@@ -204,9 +204,12 @@ static PtxPart *constant_parts(Ptx *ptx, LLVMValueRef constant) {
 PtxPart *ptx_parts(Ptx *ptx, LLVMValueRef value) {
     PtxPart *parts = ptx_map_find(&ptx->parts, value);
     if (parts) return parts;
-    if (LLVMIsConstant(value)) return constant_parts(ptx, value);
-    if (!LLVMIsAPHINode(value)) ptx_ice(ptx, "yet ", value);
-    parts = ptx_new_parts(ptx, ptx_type_of(ptx, value));
+    if (LLVMIsConstant(value))
+        parts = constant_parts(ptx, value);
+    else if (LLVMIsAPHINode(value))
+        parts = ptx_new_parts(ptx, ptx_type_of(ptx, value));
+    else
+        ptx_ice(ptx, "yet ", value);
     ptx_set_parts(ptx, value, parts);
     return parts;
 }
