@@ -89,7 +89,7 @@ def bytes_product(m, k, n):
     return Case(f"x @ w {m}x{k}x{n} i8", "i8", [(m, k)], [(k, n)], (m, n),
                 "  y = matmul(x0, w0, out=i32)\n",
                 lambda ops, layout, x, w: ops.mm_i8(x, w, layout), "y = MatMulInteger(x0, w0)",
-                "i8", "i32", **TURNED)
+                "i8", "i32", peers=("torch", "xla", "ort"), **TURNED)
 
 
 def feed_forward(m, d, h):

@@ -214,11 +214,11 @@ def onnxruntime(case, tensors, n_threads):
 
 def peers(case, tensors, n_threads, wanted):
     """(name, how it is made) of each peer that has a form of this case. `torch.compile` packs frozen
-    weights of products itself, so it gets them in one layout, and leaves `_int_mm` as it is."""
+    weights of products itself, so it gets them in one layout."""
     functions = {"": case.function, **case.variants}
     for layout in case.layouts:
         data = case.lay(layout, tensors)
-        one_is_enough = layout == "nk" or case.dtype == "i8"
+        one_is_enough = layout == "nk"
 
         back = functools.partial(case.unlay, layout)
         for variant, function in functions.items():
