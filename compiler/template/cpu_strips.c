@@ -16,7 +16,9 @@ typedef struct Finder {
     IndexTab *tab;
     ScalarId value;
     uint32_t axis, k;
-    bool is_far; /* neighbours along the axis may be any number of elements apart */
+    bool is_far;  /* neighbours along the axis may be any number of elements apart */
+    int64_t near; /* steps of other digits up to this one lie between neighbours in any case: rows
+                   * of so small an image share tiles, unless the product has few columns */
     Digit tap;
     int64_t stride, step; /* of an index that moves with m; 0: none has been seen */
     CpuStrips *strips;
@@ -61,6 +63,14 @@ static bool is_apart(const Finder *f, Digit digit) {
     return f->tap.n == 1 || digit.run >= f->tap.run * f->tap.n || digit.run * digit.n <= f->tap.run;
 }
 
+/* The largest step of another digit that lies between neighbours, in an index that moves with the
+ * axis; else 0. */
+static int64_t nearest_step(const Finder *f, IndexId index) {
+    if (!(index_axes(f->tab, index) >> f->axis & 1)) return 0;
+    int64_t stride = index_stride_const(f->tab, index, f->axis);
+    return stride > f->near ? stride : f->near;
+}
+
 /* How an index moves with the axis and with the taps. False: it moves in another way, or with k in
  * a way that is not known, or elements of other digits lie between its neighbours or are these. */
 static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t *step,
@@ -85,7 +95,7 @@ static bool index_moves(const Finder *f, IndexId index, int64_t *stride, int64_t
             *has_others = true;
             int64_t apart;
             bool is_between = !f->is_far && dim_is_const(dims, expr.terms[i].coefficient, &apart) &&
-                              apart > 0 && apart <= index_stride_const(f->tab, index, f->axis);
+                              apart > 0 && apart <= nearest_step(f, index);
             if (is_between) return false;
         } else {
             return false;
@@ -282,6 +292,9 @@ static bool take_taps(Finder *f, const bool *needed, Digit tap, int64_t n_window
 /* False: the operand has no strips along any axis. */
 static bool finder_new(const Kernel *kernel, ScalarId value, uint32_t axis, CpuStrips *strips,
                        Finder *f) {
+    enum { FEW_COLUMNS = 8 };
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    int64_t columns = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
     strips->is_turned = strips->has_runs = false;
     *f = (Finder){.kernel = kernel,
                   .scalars = kernel->scalars,
@@ -289,6 +302,7 @@ static bool finder_new(const Kernel *kernel, ScalarId value, uint32_t axis, CpuS
                   .value = value,
                   .axis = axis,
                   .k = kernel->first_reduced,
+                  .near = columns > FEW_COLUMNS ? INDEX_NEAR_STRIDE : 0,
                   .strips = strips};
     return dim_is_const(indextab_dims(f->tab), kernel_axis_extent(kernel, f->k), &strips->depth) &&
            strips->depth >= 1 && dtype_is_float(scalar_get(f->scalars, value)->dtype);
