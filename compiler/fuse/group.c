@@ -589,7 +589,7 @@ static void store_value(Grouper *p, NodeId id) {
 /* Stores all values that groups load, reductions that are read, and what updates update. */
 static void store_loaded(Grouper *p) {
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (graph_is_update(p->graph, id)) store_value(p, graph_node(p->graph, id)->args[0]);
+        if (node_has(p->flags, id, GROUPING_UPDATED)) store_value(p, id);
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         const Group *group = &p->g->groups.data[i];
         for (uint32_t k = 0; k < group->loads.n; k++) store_value(p, group->loads.data[k]);
@@ -602,8 +602,7 @@ void group_flag_loaded(const Grouper *p) {
         for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
             node_add(p->flags, p->g->groups.data[i].loads.data[k], GROUPING_LOADED);
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (graph_is_update(p->graph, id))
-            node_add(p->flags, graph_node(p->graph, id)->args[0], GROUPING_LOADED);
+        if (node_has(p->flags, id, GROUPING_UPDATED)) node_add(p->flags, id, GROUPING_LOADED);
 }
 
 /* Removes stores for groups that have since joined the group that computes the value. A group keeps
@@ -664,10 +663,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
     for (NodeId id = 0; id < n; id++) {
-        if (!graph_is_update(graph, id)) continue;
-        NodeId old = graph_node(graph, id)->args[0];
-        group_want_stored(&p, id, REASON_UPDATED);
-        if (!graph_is_bound(graph, old)) group_want_stored(&p, old, REASON_UPDATED);
+        bool is_updated = node_has(p.flags, id, GROUPING_UPDATED) && !graph_is_bound(graph, id);
+        if (graph_is_update(graph, id) || is_updated) group_want_stored(&p, id, REASON_UPDATED);
     }
     for (NodeId id = 0; id < n; id++)
         if (decisions_ask(p.decisions, id, DIRECTIVE_CUT)) group_want_stored(&p, id, REASON_SPILLS);

@@ -19,7 +19,9 @@ static bool goes_over_rows(const Grouper *p, const Group *group) {
 static bool is_bound_to_place(const Grouper *p, const Group *group) {
     for (uint32_t i = 0; i < group->targets.n; i++) {
         const StoreTarget *target = &group->targets.data[i];
-        if (target->piece || decisions_ask(p->decisions, target->node, DIRECTIVE_CUT)) return true;
+        if (target->piece || node_has(p->flags, target->node, GROUPING_UPDATED) ||
+            decisions_ask(p->decisions, target->node, DIRECTIVE_CUT))
+            return true;
     }
     return false;
 }

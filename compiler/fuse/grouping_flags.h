@@ -13,6 +13,7 @@ typedef enum GroupingFlag {
     GROUPING_REDUCED,       /* it is computed from a reduction's result */
     GROUPING_LAST_COMPUTED, /* of the values that can be prepared it is computed last: views may
                              * follow */
+    GROUPING_UPDATED,       /* an update updates it, or a copy of it, after its group has run */
     /* Decided so far, over all rounds. */
     GROUPING_WANTED, /* it is to be stored. A group that stores it may not recompute it at other
                       * coordinates */

@@ -50,6 +50,7 @@ NodeFlags hoist_flags(Arena *arena, const Graph *graph) {
             can = can && node_has(flags, node->args[i], GROUPING_CAN_PREPARE);
         if (can) node_add(flags, id, GROUPING_CAN_PREPARE);
         if (is_number(graph, flags, id)) node_add(flags, id, GROUPING_NUMBER);
+        if (graph_is_update(graph, id)) node_add(flags, node->args[0], GROUPING_UPDATED);
     }
     return flags;
 }

@@ -111,9 +111,9 @@ static bool may_take(Lives *lives, const Plan *plan, uint32_t taken, const Store
     const Kernel *kernel = lives->kernel;
     const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
     bool is_once = form_info(kernel->form)->one_pass;
-    if (kernel->is_init || store->piece || store->guard || store->begin || taken == store->buffer ||
-        kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
-        !are_alike(plan->graph->dims, from, to))
+    if (kernel->is_init || store->is_update || store->piece || store->guard || store->begin ||
+        taken == store->buffer || kernel_stores_to(kernel, taken) || !is_plain_temp(from) ||
+        !is_plain_temp(to) || !are_alike(plan->graph->dims, from, to))
         return false;
     return is_once ? may_at_once(lives, taken, store) : may_in_stage(lives, plan, taken, store);
 }

@@ -19,7 +19,8 @@
  *     in flight at the same time (lanes, unrolled or prefetched points) are other elements;
  *   - later stages and the row's own stores must not read the buffer. Thread groups without a row
  *   repeat the last row and store nothing. They may see either value, so nothing may be gathered.
- *   Partial sums, concats in place and guarded stores are excluded, and so are launches of
+ *   Partial sums, concats in place and guarded stores are excluded, and so are updates, whose
+ *   buffer has another value when the kernel starts, and launches of
  *   several kernels (memory/memplan.c), because another kernel may read the buffer. Launches that
  *   overlap change nothing: a kernel reads and writes after all kernels before it have ended. */
 #ifndef FUSEC_PLAN_IN_PLACE_H

@@ -335,8 +335,8 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
     const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
     const Store *store = kernel_find_store(kernel, new);
     bool is_once = form_info(kernel->form)->one_pass;
-    if (!store || store->guard || store->piece || kernel_stores_to(kernel, old) ||
-        dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
+    if (!store || store->guard || store->piece || store->is_update ||
+        kernel_stores_to(kernel, old) || dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
         buffer_bytes(p->plan->graph->dims, a) != buffer_bytes(p->plan->graph->dims, b))
         return false;
     if (!is_once && (!is_once_a_stage(p, kernel, store) || is_read_later(p, kernel, old, new)))

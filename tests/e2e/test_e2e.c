@@ -400,7 +400,18 @@ static const char *const once_wrong[] = {
     /* No heads of few rows share the keys. */
     ("dim T in 1..30\n"
      "graph g(q: f32[5, 0, T, 8], k: f32[5, 1, T, 8], v: f32[1, 8]) -> (y: f32[5, 0, T, 8]) {\n"
-     "  y = attention(q, k, k) + v\n}\n")};
+     "  y = attention(q, k, k) + v\n}\n"),
+    /* An update that another kernel stored lay where the updated value is copied to. */
+    ("graph g(x: f32[6, 6], w: f32[6, 6], q: i32) -> (y: f32[6, 6]) {\n"
+     "  y = exp(dynamic_update_slice(x, x @ w, [q, q]))\n}\n"),
+    /* What two updates update was stored between them. */
+    ("graph g(x: f32[8, 16], z: f32[8, 16], q: i32) -> (y: f32[8, 16]) {\n"
+     "  a = x + z\n  b = dynamic_update_slice(a, z[0:1], [q, 0])\n"
+     "  y = roll(b, 1, 0) + dynamic_update_slice(a, a, [q, 0])\n}\n"),
+    /* What is updated in place was stored after its update. */
+    ("graph g(x: f64[3], z: f64[3], q: i32) -> (y: f64[3]) {\n  a = x + z\n"
+     "  b = dynamic_update_slice(a, x[0:1], [q])\n  t, i = topk(x, 1, axis=0)\n  c = b + t\n"
+     "  d = scatter(b, 0, argsort(c, axis=0) / 2, c)\n  y = concat([d[1:], d[0:1]], axis=0)\n}\n")};
 
 static void run_once_wrong(const char *source, const Target *target) {
     Arena *arena = arena_new(NULL);
