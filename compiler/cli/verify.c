@@ -302,13 +302,22 @@ static fusec_status run(const Trio *t, Exec *exec) {
 }
 
 /* Outputs that may lie at the address of an input, at that address: the results are those of the
- * run before. */
+ * run before. Of several outputs that may lie at one address, one does so in each run. */
 
 /* The input whose address the output may have; NULL: none. */
 static ExecTensor *input_of(Exec *exec, const ExecTensor *tensor) {
     for (uint32_t i = 0; tensor->info.role == FRT_OUTPUT && i < exec->n_tensors; i++)
         if (exec->tensors[i].index == tensor->info.stands_for) return &exec->tensors[i];
     return NULL;
+}
+
+/* The run in which the output lies there: that many outputs before it have the same input. */
+static uint32_t round_of(const Exec *exec, uint32_t tensor) {
+    uint32_t round = 0;
+    for (uint32_t i = 0; i < tensor; i++)
+        round += exec->tensors[i].info.role == FRT_OUTPUT &&
+                 exec->tensors[i].info.stands_for == exec->tensors[tensor].info.stands_for;
+    return round;
 }
 
 static fusec_status bind_at(Exec *exec, ExecTensor *tensor, void *device) {
@@ -322,11 +331,11 @@ static fusec_status bind_at(Exec *exec, ExecTensor *tensor, void *device) {
 }
 
 /* Runs with the outputs at the addresses of their inputs; `apart` has the outputs' own ones. */
-static fusec_status run_in_place(const Trio *t, Exec *exec, void **apart) {
+static fusec_status run_in_place(const Trio *t, Exec *exec, uint32_t round, void **apart) {
     fusec_status status = exec_fill(exec, t->v->data);
     for (uint32_t i = 0; i < exec->n_tensors && !status; i++) {
         const ExecTensor *input = input_of(exec, &exec->tensors[i]);
-        if (!input) continue;
+        if (!input || round_of(exec, i) != round) continue;
         apart[i] = exec->tensors[i].device;
         status = bind_at(exec, &exec->tensors[i], input->device);
     }
@@ -335,26 +344,21 @@ static fusec_status run_in_place(const Trio *t, Exec *exec, void **apart) {
         if (!apart[i]) continue;
         fusec_status back = bind_at(exec, &exec->tensors[i], apart[i]);
         if (!status) status = back;
+        apart[i] = NULL;
     }
     return status;
 }
 
-static bool may_update(Exec *exec) {
-    bool is = false;
-    for (uint32_t i = 0; i < exec->n_tensors; i++) is = is || input_of(exec, &exec->tensors[i]);
-    return is;
+/* How many runs it takes until each such output has been there. */
+static uint32_t count_rounds(Exec *exec) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (input_of(exec, &exec->tensors[i]) && round_of(exec, i) >= n) n = round_of(exec, i) + 1;
+    return n;
 }
 
-static fusec_status compare_in_place(Trio *t, Exec *exec) {
-    uint32_t n = exec->n_tensors;
-    if (!may_update(exec)) return FUSEC_OK;
-    uint8_t **before = arena_array(t->arena, uint8_t *, n);
-    void **apart = arena_array(t->arena, void *, n);
-    for (uint32_t i = 0; i < n; i++)
-        if (exec->tensors[i].info.role == FRT_OUTPUT)
-            before[i] = arena_copy(t->arena, exec->tensors[i].host, exec->tensors[i].n_bytes);
-    fusec_status status = run_in_place(t, exec, apart);
-    for (uint32_t i = 0; i < n && !status; i++) {
+static fusec_status compare_outputs(Trio *t, Exec *exec, uint8_t *const *before) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
         ExecTensor expected = exec->tensors[i];
         expected.host = before[i];
         if (!before[i] || verify_bits(exec_tensor_dtype(&expected), exec->tensors[i].host,
@@ -363,7 +367,23 @@ static fusec_status compare_in_place(Trio *t, Exec *exec) {
         Text what = {.arena = t->arena};
         describe_output(t->v->fused.plans[t->v->graph], &exec->tensors[i], &expected,
                         "in place of its input and apart from it", &what);
-        status = mismatch(t, text_str(&what));
+        return mismatch(t, text_str(&what));
+    }
+    return FUSEC_OK;
+}
+
+static fusec_status compare_in_place(Trio *t, Exec *exec) {
+    uint32_t n = exec->n_tensors, n_rounds = count_rounds(exec);
+    if (!n_rounds) return FUSEC_OK;
+    uint8_t **before = arena_array(t->arena, uint8_t *, n);
+    void **apart = arena_array(t->arena, void *, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (exec->tensors[i].info.role == FRT_OUTPUT)
+            before[i] = arena_copy(t->arena, exec->tensors[i].host, exec->tensors[i].n_bytes);
+    fusec_status status = FUSEC_OK;
+    for (uint32_t round = 0; round < n_rounds && !status; round++) {
+        status = run_in_place(t, exec, round, apart);
+        if (!status) status = compare_outputs(t, exec, before);
     }
     return status;
 }
