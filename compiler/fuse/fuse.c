@@ -49,7 +49,7 @@ static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId i
 }
 
 /* Per node, one more than the last group that may read it but to update it. A value without a group
- * is computed where it is read. */
+ * is computed where it is read, and one with a group may be computed again. */
 static uint32_t *last_readers(const Fuser *f) {
     uint32_t n = f->graph->nodes.n, *last = arena_array(f->scratch, uint32_t, n);
     for (NodeId id = n; id-- > 0;) {
@@ -58,6 +58,11 @@ static uint32_t *last_readers(const Fuser *f) {
                  own = group != GROUP_NONE ? group + 1 : last[id];
         for (uint32_t i = graph_is_update(f->graph, id); i < node->n_args; i++)
             if (own > last[node->args[i]]) last[node->args[i]] = own;
+    }
+    for (uint32_t i = 0; i < f->grouping->groups.n; i++) {
+        const Group *group = &f->grouping->groups.data[i];
+        for (uint32_t k = 0; k < group->loads.n; k++)
+            if (i + 1 > last[group->loads.data[k]]) last[group->loads.data[k]] = i + 1;
     }
     return last;
 }

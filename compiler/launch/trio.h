@@ -11,7 +11,7 @@
 
 typedef struct Trio {
     const Plan *plan;
-    const uint32_t *n_users; /* per buffer: the kernels that have it as an argument */
+    const uint32_t *n_users; /* see plan_count_users */
     const Target *target;
     Arena *scratch;
     DimTab *dims;

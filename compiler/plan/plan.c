@@ -226,11 +226,18 @@ uint32_t plan_store_rows(Arena *arena, Plan *plan, Kernel *kernel, NodeId node, 
     return store.buffer;
 }
 
+static void count_copied(void *user, const Store *store) {
+    uint32_t *n_users = user;
+    if (store->copied) n_users[store->copied - 1]++;
+}
+
 uint32_t *plan_count_users(Arena *arena, const Plan *plan) {
     uint32_t *n_users = arena_array(arena, uint32_t, plan->buffers.n);
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
-            n_users[plan->kernels.data[k].args.data[i]]++;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) n_users[kernel->args.data[i]]++;
+        kernel_each_store(kernel, count_copied, n_users);
+    }
     return n_users;
 }
 

@@ -163,7 +163,7 @@ VecU32 *plan_users(Arena *arena, const Plan *plan);
 ScalarId kernel_reduce(Arena *arena, Kernel *kernel, NodeId node, OpId op, ScalarId value);
 /* Lets the kernel store the value once for each row, to a temporary of the node. Returns it. */
 uint32_t plan_store_rows(Arena *arena, Plan *plan, Kernel *kernel, NodeId node, ScalarId value);
-/* Per buffer: the kernels that have it as an argument. */
+/* Per buffer: the kernels that have it as an argument, and the updates that copy it. */
 uint32_t *plan_count_users(Arena *arena, const Plan *plan);
 /* Appends the buffer as the last of its kind. Returns its index in the plan. */
 uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer);

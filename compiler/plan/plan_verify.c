@@ -9,6 +9,8 @@ typedef struct Checker {
     Arena *arena;
     uint32_t *written_by; /* per buffer: 1 + kernel of the last store; 0: not complete yet */
     bool **has_piece;     /* per buffer that holds a concat in place: per operand */
+    NodeId *holds;        /* per buffer that is written: the value that is there */
+    uint32_t *lost_in;    /* per node: the buffer in which an update took its place, plus 1 */
     const char *fault;
 } Checker;
 
@@ -34,6 +36,33 @@ static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
         if (kernel->is_init && kind != BUFFER_PARAM && kind != BUFFER_PREPARED)
             fault(c, kernel, "is an init step, but reads", s->buffer);
     }
+}
+
+/* A kernel that computes a value from another one, but not that one, reads it from memory. */
+static void check_overwritten(Checker *c, const Kernel *kernel) {
+    const Graph *graph = c->plan->graph;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        const Node *node = graph_node(graph, kernel->nodes.data[i]);
+        for (uint32_t a = graph_is_update(graph, kernel->nodes.data[i]); a < node->n_args; a++) {
+            uint32_t lost = c->lost_in[node->args[a]];
+            if (lost && !vec_has(&kernel->nodes, node->args[a]) &&
+                kernel_find_arg(kernel, lost - 1) != NO_ARG)
+                fault(c, kernel, "reads what was overwritten in", lost - 1);
+        }
+    }
+}
+
+/* What is updated must be in the buffer, or where the update copies it from, before the kernel. */
+static void check_update(Checker *c, const Kernel *kernel, uint32_t k, const Store *store) {
+    uint32_t from = store->copied ? store->copied - 1 : store->buffer;
+    const Buffer *buffer = &c->plan->buffers.data[from];
+    bool is_bound = buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_PARAM;
+    NodeId old = graph_node(c->plan->graph, store->node)->args[0];
+    if (!is_bound && (c->written_by[from] == 0 || c->written_by[from] == k + 1))
+        fault(c, kernel, "updates what is not yet in", from);
+    else if ((is_bound ? buffer->node : c->holds[from]) != old)
+        fault(c, kernel, "updates another value of", from);
+    if (!store->copied) c->lost_in[old] = from + 1;
 }
 
 /* Operands of a concat do not overlap, so storing each operand once stores the whole concat
@@ -104,6 +133,8 @@ static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Stor
     bool has_old = store->is_update && !store->copied; /* the value that it updates lies there */
     if (has_old != (c->written_by[store->buffer] != 0))
         fault(c, kernel, has_old ? "updates nothing in" : "writes again", store->buffer);
+    if (store->is_update) check_update(c, kernel, k, store);
+    c->holds[store->buffer] = store_holds(c->plan, store);
     if (store->guard) check_guard(c, kernel, store, is_row);
     if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
         fault(c, kernel, "writes another dtype to", store->buffer);
@@ -250,12 +281,15 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
     Checker c = {.plan = plan, .arena = arena};
     c.written_by = arena_array(arena, uint32_t, plan->buffers.n);
     c.has_piece = arena_array(arena, bool *, plan->buffers.n);
+    c.holds = arena_array(arena, NodeId, plan->buffers.n);
+    c.lost_in = arena_array(arena, uint32_t, plan->graph->nodes.n);
     check_names(&c);
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         check_stages(&c, kernel);
         check_init(&c, kernel, k);
         check_loads(&c, kernel, k);
+        check_overwritten(&c, kernel);
         for (uint32_t i = 0; i < kernel->stages.n; i++)
             for (uint32_t s = 0; s < kernel->stages.data[i].stores.n; s++)
                 check_store(&c, kernel, k, &kernel->stages.data[i].stores.data[s], false);
@@ -281,7 +315,17 @@ typedef struct Places {
     VecU32 placed;          /* that live */
     VecU32 stacked;         /* of these, so that each ends at or before the offset of the next */
     bool *is_stacked;       /* per buffer */
+    uint32_t unseen;        /* a buffer that a step copies and that is in no memory; NO_BUFFER */
 } Places;
+
+/* What an update copies is read before its kernel. */
+static void see_copy(void *user, const Store *store) {
+    Places *p = user;
+    uint32_t launch = p->last[store->buffer], from = store->copied - 1;
+    if (!store->copied) return;
+    if (p->last[from] < launch) p->last[from] = launch;
+    if (p->plan->buffers.data[from].space != BUFFER_GLOBAL) p->unseen = from;
+}
 
 static void find_lives(Places *p) {
     for (uint32_t b = 0; b < p->plan->buffers.n; b++) p->first[b] = UINT32_MAX;
@@ -295,6 +339,7 @@ static void find_lives(Places *p) {
             if (p->first[b] == UINT32_MAX) p->first[b] = launch;
             p->last[b] = launch;
         }
+        kernel_each_store(kernel, see_copy, p);
     }
 }
 
@@ -470,7 +515,7 @@ static uint32_t place(Places *p, uint32_t k, uint32_t buffer) {
 }
 
 const char *plan_verify_places(const Plan *plan, Arena *arena) {
-    Places p = {.plan = plan, .arena = arena};
+    Places p = {.plan = plan, .arena = arena, .unseen = NO_BUFFER};
     p.at = arena_array(arena, int64_t, plan->buffers.n);
     p.is_stacked = arena_array(arena, bool, plan->buffers.n);
     p.ends = arena_array(arena, DimId, plan->buffers.n);
@@ -478,6 +523,9 @@ const char *plan_verify_places(const Plan *plan, Arena *arena) {
     p.last = arena_array(arena, uint32_t, plan->buffers.n);
     bool *is_placed = arena_array(arena, bool, plan->buffers.n);
     find_lives(&p);
+    if (p.unseen != NO_BUFFER)
+        return str_format(arena, "an update copies %s, which a launch keeps for itself",
+                          plan->buffers.data[p.unseen].name);
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
             uint32_t b = plan->kernels.data[k].args.data[i];

@@ -197,6 +197,16 @@ Test(update, other_aliases_are_errors) {
     expect_refused("late", "new", 0, "output new shares memory with input cache");
 }
 
+/* What an update copies is in memory, though no kernel of another launch reads it. */
+Test(update, of_what_one_launch_computes) {
+    static const char rolled[] =
+        "graph g(x: f32[8, 64], w: f32[64, 64], at: i32) -> (y: f32[8, 64]) {\n"
+        "  v = x @ w\n  y = dynamic_update_slice(roll(v, -1, 0), v[0:1] @ w, [at, 0])\n}\n";
+    Compiled p = compiled_new(rolled, TARGET_SM_90A);
+    cr_expect_eq(place_of(&p, 0, "y"), -1);
+    compile_free(&p);
+}
+
 /* What is copied for an update is copied in a run, so the update is none of the init steps, though
  * it depends on params alone. */
 Test(update, of_params) {
