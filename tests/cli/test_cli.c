@@ -516,6 +516,11 @@ Test(cli, verify_bench_and_inspect_work) {
     expect("verify @good.g --device=cpu", 0, ": 12 comparisons agree");
     expect("verify @good.g --device=cpu --data=ramps,special --dim=B=5", 0,
            ": 2 comparisons agree");
+    static const char two[] = "graph g(c: f32[4], at: i32) -> (n: f32[4], m: f32[4]) {\n"
+                              "  n = dynamic_update_slice(c, c[:1], [at])\n"
+                              "  m = dynamic_update_slice(c, exp(c[:1]), [at])\n}\n";
+    write_file("two.g", two, sizeof two - 1);
+    expect("verify @two.g --device=cpu", 0, ": 4 comparisons agree");
     expect("bench @good.g --device=cpu --runs=20", 0, "median");
     expect("bench @good.g --device=cpu --runs=20", 0, "runs     20 in ");
     expect("bench @good.g --device=cpu --runs=20", 0, "g_0_y_l3 (line 3)");
