@@ -33,13 +33,13 @@ static double memory_us(const Coster *c, const Pricing *p) {
     return fmax(near, far / (card->dram_gbs * 1e3));
 }
 
-/* Wakes the cores that the launch uses, a share of all. Units that are rows may be many and short:
- * such a launch wakes none where one core alone takes no longer. */
+/* Wakes the cores that the launch uses, a share of all, but where one core alone takes no longer.
+ */
 static void wake(const Card *card, const Pricing *p, double use) {
     KernelCost *cost = p->cost;
     double slower = use * card->n_processors;
     double busy = fmax(cost->memory_us, cost->arithmetic_us);
-    if (!form_info(p->kernel->form)->reduces || busy * slower > busy + card->fill_us) {
+    if (busy * slower > busy + card->fill_us) {
         cost->launch_us += card->fill_us;
     } else {
         cost->memory_us *= slower;

@@ -336,3 +336,33 @@ bool kernel_guard_holds_in(const Kernel *kernel, Guard guard, uint32_t axis, int
     *hi = floor_div(*hi - 1 - most, stride) + 1;
     return true;
 }
+
+/* The same of one guard. Sets *moves if the axis moves a condition. */
+static bool has_ends(const Kernel *kernel, GuardId guard, uint32_t axis, uint32_t lane_axes,
+                     bool *moves) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (; guard; guard = guard_get(kernel->scalars, guard).next) {
+        IndexId index = guard_get(kernel->scalars, guard).index;
+        uint32_t axes = index_axes(tab, index);
+        DimId stride;
+        if (!(axes >> axis & 1)) continue;
+        if ((axes & lane_axes) || !index_stride(tab, index, axis, &stride)) return false;
+        *moves = true;
+    }
+    return true;
+}
+
+bool kernel_guards_have_ends(Arena *arena, const Kernel *kernel, const Sched *sched,
+                             uint32_t axis) {
+    uint32_t lane_axes = sched->lanes > 1 ? kernel_lane_axes(kernel, sched) : 0;
+    const bool *live = kernel_live_scalars(arena, kernel);
+    bool moves = false, have_ends = true;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && have_ends; id++)
+        have_ends = !live[id] || has_ends(kernel, scalar_get(kernel->scalars, id)->guard, axis,
+                                          lane_axes, &moves);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n && have_ends; k++)
+            have_ends = has_ends(kernel, kernel->stages.data[i].stores.data[k].guard, axis,
+                                 lane_axes, &moves);
+    return have_ends && moves;
+}

@@ -51,6 +51,9 @@ bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32
  * are; false: it is not known. */
 bool kernel_guard_holds_in(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo,
                            int64_t *hi);
+/* Whether each condition of the kernel's guards that the axis moves holds on the whole axis if it
+ * holds at both ends of it, alike for all lanes; false too if the axis moves none. */
+bool kernel_guards_have_ends(Arena *arena, const Kernel *kernel, const Sched *sched, uint32_t axis);
 
 /* Whether each load that the value needs is at equal distances along `axis`. */
 bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis);

@@ -109,6 +109,11 @@ static bool scans_own_kernel(const Region *region, Decisions *decisions) {
     return ask_class(region, CLASS_SCAN_BY, decisions, DIRECTIVE_OWN_KERNEL) || changes;
 }
 
+/* The reductions alone: a row's end is computed in one lane, while a map behind has all of them. */
+static bool reductions_own_kernel(const Region *region, Decisions *decisions) {
+    return ask_reductions(region, decisions, DIRECTIVE_OWN_KERNEL);
+}
+
 /* Each piece is stored by the kernel that computes it, and the concat is a copy. */
 static bool joined_own_kernel(const Region *region, Decisions *decisions) {
     return ask_class(region, CLASS_CONCAT, decisions, DIRECTIVE_OWN_KERNEL);
@@ -134,10 +139,11 @@ static bool store_outer_views(const Region *region, Decisions *decisions) {
 }
 
 static Candidate *const candidates[] = {
-    recompute_operands, compute_left,      compute_right,         store_left,      store_right,
-    store_operands,     store_joined,      transposed_own_kernel, slice_gemms,     rows_unmerged,
-    split_reductions,   store_pieces,      store_outer_views,     store_broadcast, sorts_own_kernel,
-    scans_own_kernel,   joined_own_kernel, all_own_kernels};
+    recompute_operands,    compute_left,      compute_right,    store_left,
+    store_right,           store_operands,    store_joined,     transposed_own_kernel,
+    slice_gemms,           rows_unmerged,     split_reductions, store_pieces,
+    store_outer_views,     store_broadcast,   sorts_own_kernel, scans_own_kernel,
+    reductions_own_kernel, joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -207,15 +213,18 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
     return price_graph(c, c->graph, decisions, has_gemm_slices, evaluation);
 }
 
-/* Prices of CPU plans are only accurate to SEARCH_MORE_KERNELS. A plan with more kernels must be
- * that much better, unless the current plan is slower than one kernel per op. */
+Prices search_prices_beside(const Searcher *c, const Evaluation *now, const Evaluation *other) {
+    Prices dear = other->prices;
+    if (!c->target->has->cores || other->n_launches <= now->n_launches) return dear;
+    double factor = pow(SEARCH_MORE_KERNELS, other->n_launches - now->n_launches);
+    dear.alone_us *= factor;
+    for (uint32_t i = 0; i < c->points.n; i++) dear.us[i] *= factor;
+    return dear;
+}
+
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
                       const Prices *unfused) {
-    bool has_more = c->target->has->cores && other->n_launches > now->n_launches &&
-                    prices_are_within(&c->points, &now->prices, unfused, PRICES_NO_SLOWER);
-    Prices dear = other->prices;
-    if (has_more) dear.alone_us *= SEARCH_MORE_KERNELS;
-    for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= SEARCH_MORE_KERNELS;
+    Prices dear = search_prices_beside(c, now, other);
     return prices_are_better(&c->points, &now->prices, &dear, unfused);
 }
 
@@ -280,7 +289,8 @@ static bool improve(const Searcher *searcher, const Region *region, Decisions **
         return false;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates && !search_is_spent(c); i++) {
         Candidate *candidate = candidates[i];
-        bool is_last = candidate == joined_own_kernel || candidate == all_own_kernels;
+        bool is_last = candidate == reductions_own_kernel || candidate == joined_own_kernel ||
+                       candidate == all_own_kernels;
         if ((candidate == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last &&
             prices_are_within(&c->points, &now.evaluation.prices, &unfused, PRICES_NO_SLOWER))

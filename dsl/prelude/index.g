@@ -45,8 +45,8 @@ def segment_min(x, segment_ids, num_segments, axis=0) {
 def sort_by_index(src, index, axis) {
   k = axis_of(axis, rank(src))
   order = argsort(index, axis=k)
-  ids = take_of_axis(index, order, k)
-  return take_of_axis(src, order, k), ids
+  ids = take_in_axis(index, order, k)
+  return take_in_axis(src, order, k), ids
 }
 
 # The shape of the part of x that `index` reaches: its own in all axes but this one.

@@ -260,8 +260,11 @@ def one_hot(x, num_classes, dtype=i32) {
   return cast(classes == reshape(t, x.shape + [1]), dtype)
 }
 
-# The extent of an axis as a tensor [1], for arithmetic with a dim that is known only at run time.
-def extent(x, axis, dtype=i32) = iota([dim(x, axis) + 1], dtype=dtype)[dim(x, axis):]
+# The extent of an axis as a tensor [1], for arithmetic with a dim that may be known only at run time.
+def extent(x, axis, dtype=i32) = as_extent(dim(x, axis), dtype)
+
+# An integer as a tensor [1].
+def as_extent(n, dtype) = expand(const(n, dtype), [1]) if is_known(n) else iota([n + 1], dtype=dtype)[n:]
 
 # Slices of an axis by i32 index; an index outside is clamped.
 def index_select(x, axis, index) = gather(x, of_rank(index, 0, 1, "index"), axis=axis)
@@ -295,16 +298,33 @@ def expand_beside(x, y, axis) {
 
 # `take_along_dim` where `indices` has the extents of `x` in all other axes.
 def take_of_axis(x, indices, k) {
+  last = extent(x, k, dtype(indices)) - 1
+  return take_in_axis(x, minimum(maximum(indices, 0), last), k)
+}
+
+# The same where each index is a place of the axis.
+def take_in_axis(x, indices, k) {
   n_rows = n_elements(x.shape[:k])
   n_columns = n_elements(x.shape[k + 1:])
   n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
   place_type = i32 if most(n_rows * dim(x, k) * n_columns) < 2147483647 else i64
-  at_type = i64 if dtype(indices) == i64 || dtype(indices) == u32 else place_type
-  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), at_type)
-  k_place = cast(minimum(maximum(at, 0), extent(x, k, at_type) - 1), place_type)
-  row = iota(at.shape, axis=0, dtype=place_type) * extent(x, k, place_type) + k_place
-  place = row * iota([n_columns + 1], dtype=place_type)[n_columns:] + iota(at.shape, axis=2, dtype=place_type)
-  return reshape(gather(reshape(x, [-1]), place), indices.shape)
+  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), place_type)
+  begin = expand(places_of_columns(n_rows, dim(x, k), n_columns, place_type), at.shape)
+  place = begin + (at if most(n_columns) <= 1 else at * as_extent(n_columns, place_type))
+  taken = reshape(gather(reshape(x, [-1]), place), indices.shape)
+  return expand(x, indices.shape) if is_known(dim(x, k)) && most(dim(x, k)) == 1 else taken
+}
+
+# The number of the first element of each column of [n_rows, n, n_columns], as [n_rows, 1, n_columns].
+def places_of_columns(n_rows, n, n_columns, dtype) {
+  shape = [n_rows, 1, n_columns]
+  may_be_none = most(-n) >= 0
+  places = iota([n_rows * n * n_columns], dtype=dtype)
+  row = iota(shape, axis=0, dtype=dtype) * as_extent(n * n_columns, dtype)
+  return (iota(shape, axis=2, dtype=dtype) if most(n_rows) <= 1
+          else row if most(n_columns) <= 1
+          else row + iota(shape, axis=2, dtype=dtype) if may_be_none
+          else slice(reshape(places, [n_rows, n, n_columns]), begin=[0, 0, 0], shape=shape))
 }
 
 # The axis turned by `shift` places: what leaves at its end comes in at its begin. Of lists of axes and shifts each in

@@ -4,7 +4,7 @@
 # keep their order; NaN is the largest.
 def sort(x, axis=-1, descending=false) {
   order = argsort(x, axis=axis, descending=descending)
-  return take_of_axis(x, order, axis_of(axis, rank(x))), order
+  return take_in_axis(x, order, axis_of(axis, rank(x))), order
 }
 
 # The `k` largest elements of the axis, or the smallest, in order, and their indices (i32). Of equal
@@ -15,7 +15,7 @@ def topk(x, k, axis=-1, largest=true) {
   m = k if most(k - n) <= 0 && k >= 0 else error("`k` is {k}, and axis {a} of `x` has {n} elements")
   are_few = largest && is_float(x) && 1 < k && k <= 64 && a == rank(x) - 1
   at = topk_in_tiles(x, m) if are_few && most(n) > 4096 else topk_at(x, m, a, largest)
-  return take_of_axis(x, at, a), at
+  return take_in_axis(x, at, a), at
 }
 
 # The indices of the `k` largest or smallest elements of an axis: the begin of their order. Up to two floats are the
@@ -50,9 +50,9 @@ def topk_in_tiles(x, k) {
   padded = pad(x, low=[0] * rank(x), high=[0] * a + [m * 4096 - dim(x, a)], value=-inf)
   tiles = reshape(padded, front + [m, 4096])
   own = topk_of_order(tiles, k, a + 1, true)
-  best = reshape(take_along_dim(tiles, own, axis=a + 1), front + [m * k])
+  best = reshape(take_in_axis(tiles, own, a + 1), front + [m * k])
   places = reshape(own + 4096 * iota(own.shape, axis=a), front + [m * k])
-  return take_along_dim(places, topk_of_order(best, k, a, true), axis=a)
+  return take_in_axis(places, topk_of_order(best, k, a, true), a)
 }
 
 # The median of the axis, or with `axis=none` of all elements; of an even number of elements the lower one, and NaN if any
@@ -94,7 +94,7 @@ def places_of(sorted_sequence, values, right) {
   n_before = loop k in 0:n_bits with n_before = expand(const(0, i32), own.shape) {
     next = n_before + (1 << n_bits - 1 - k)
     last = minimum(next, count) - 1
-    s = gather(sorted_sequence, last) if is_vector else take_along_dim(sorted_sequence, last)
+    s = gather(sorted_sequence, last) if is_vector else take_in_axis(sorted_sequence, last, rank(own) - 1)
     v_first = own < s || (s != s && own == own)
     s_first = s < own || (own != own && s == s)
     is_before = !v_first if right else s_first

@@ -99,7 +99,7 @@ static void expect_range(const Range *range, TargetId target) {
 
 /* At all extents of the range, on each target. */
 Test(order_launches, range, .timeout = 240) {
-    static const TargetId targets[] = {TARGET_CPU, TARGET_SM_80, TARGET_SM_90A};
+    static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4, TARGET_SM_80, TARGET_SM_90A};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
             expect_range(&ranges[i], targets[t]);

@@ -1,7 +1,9 @@
 /* CPU scans. A unit is a step of neighbouring rows, which lie side by side along the lane axis, or
  * one row. A step has a vector, or several of rows whose elements take long. See template.h. */
 #include "codegen/cpu/cpu.h"
+#include "codegen/scalar/point_index.h"
 #include "codegen/scalar/scan.h"
+#include "plan/access.h"
 
 typedef struct Scan {
     Point point; /* of the unit */
@@ -16,7 +18,7 @@ static uint32_t top_level(const Lower *lower) {
     return level;
 }
 
-static void scan_rows(Point *row) {
+static void walk_row(Point *row) {
     Lower *lower = row->lower;
     scan_prepare(row);
     ScanWalk walk = {.row = row,
@@ -25,6 +27,57 @@ static void scan_rows(Point *row) {
                      .level = top_level(lower),
                      .stores = true};
     scan_walk(&walk, scan_identities(lower, row->lanes));
+}
+
+/* Whether the conditions of the guard that the scanned axis moves hold at `at`, and `before`. */
+static Val guard_holds(const Point *row, GuardId guard, Val at, Val before) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    Point point = point_inside(row);
+    point.axis[kernel->first_reduced] = at;
+    for (; guard; guard = guard_get(kernel->scalars, guard).next) {
+        Guard own = guard_get(kernel->scalars, guard);
+        uint32_t axes = index_axes(scalartab_indices(kernel->scalars), own.index);
+        if (!(axes >> kernel->first_reduced & 1)) continue;
+        Val range = point_guard_range(&point, &own);
+        before = before ? k_and(lower->k, before, range) : range;
+    }
+    return before;
+}
+
+/* Whether all guards hold at `at`, and `before`. */
+static Val guards_hold(const Point *row, Val at, Val before) {
+    const Kernel *kernel = row->lower->kernel;
+    const bool *live = kernel_live_scalars(row->lower->k->arena, kernel);
+    const Stage *stage = scan_stage(kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (live[id]) before = guard_holds(row, scalar_get(kernel->scalars, id)->guard, at, before);
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        before = guard_holds(row, stage->stores.data[i].guard, at, before);
+    return before;
+}
+
+/* Of rows with guards, those that lie inside are walked without. */
+static void scan_rows(Point *row) {
+    Lower *lower = row->lower;
+    const Codegen *k = lower->k;
+    const Kernel *kernel = lower->kernel;
+    uint32_t axis = kernel->first_reduced;
+    if (!kernel_guards_have_ends(k->arena, kernel, &lower->variant->sched, axis)) {
+        walk_row(row);
+        return;
+    }
+    Val last = k_addi(k, lower_extent(lower, axis), -1);
+    Val holds = guards_hold(row, lower_index_const(lower, 0), NULL);
+    holds = guards_hold(row, last, holds);
+    Point inside = point_inside(row), other = point_inside(row);
+    inside.piece = (PointPiece){.is_any = true, .axis = axis, .is_inside = true};
+    If is_inside = if_begin(k, holds);
+    walk_row(&inside);
+    if_end(k, &is_inside);
+    If is_other = if_begin(k, k_not(k, holds));
+    walk_row(&other);
+    if_end(k, &is_other);
 }
 
 static void scan_step(void *user, Val at, Val mask) {

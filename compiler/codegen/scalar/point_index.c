@@ -181,6 +181,17 @@ static Guard without_quotient(const Point *point, const Guard *g) {
     return fits ? own : *g;
 }
 
+/* Whether no index is below the guard's range. A CPU compares elements one by one, and LLVM does
+ * not know that all of them are numbers of axes. */
+static bool is_above(const Lower *lower, const Guard *g) {
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId least = index_min(tab, g->index);
+    if (!lower->k->target->has->cores || least == DIM_NONE) return false;
+    DimId over = dim_sub(dims, least, g->lo);
+    return over != DIM_NONE && dim_lo(dims, over) >= 0;
+}
+
 Val point_guard_range(Point *point, const Guard *guard) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
@@ -190,11 +201,11 @@ Val point_guard_range(Point *point, const Guard *guard) {
     const Guard *g = &of_dividend;
     uint32_t lanes = is_guard_uniform(point, g) ? 1 : point->lanes;
     Val index = point_index_at(point, g->index, lanes > 1);
-    Val lo = k_splat(k, lower_dim(lower, g->lo), lanes);
+    Val lo = is_above(lower, g) ? NULL : k_splat(k, lower_dim(lower, g->lo), lanes);
     Val hi = k_splat(k, lower_dim(lower, g->hi), lanes);
-    Val above = k_sge(k, index, lo);
+    Val above = lo ? k_sge(k, index, lo) : NULL;
     Val below = k_slt(k, index, hi);
-    return k_and(k, above, below);
+    return lo ? k_and(k, above, below) : below;
 }
 
 bool point_cut_of(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo, int64_t *hi) {

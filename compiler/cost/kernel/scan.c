@@ -3,6 +3,7 @@
 #include "cost/kernel/loops.h"
 #include "lowering/order.h"
 #include "machine/tuning.h"
+#include "plan/access.h"
 
 #include <math.h>
 
@@ -28,11 +29,33 @@ static double scan_registers(const ThreadUse *use) {
 const TemplateCost cost_gpu_scan = {
     .base = &cost_loops, .registers = scan_registers, .shared_bytes = scan_bytes};
 
+/* Whether the scalar is a guard, or a choice by one. */
+static bool is_guard(const ScalarTab *scalars, const Scalar *s) {
+    if (s->kind == SCALAR_INSIDE) return true;
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
+           scalar_get(scalars, s->args[0])->kind == SCALAR_INSIDE;
+}
+
+/* The primitives of an element's guards, which most rows are walked without. */
+static double guard_prims(const Coster *c, const Pricing *p, const bool *live) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    double prims = 0;
+    if (!kernel_guards_have_ends(c->arena, kernel, sched, kernel->first_reduced)) return 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && is_guard(kernel->scalars, s))
+            prims += scalar_prims(c->card, kernel, id, sched->lanes);
+    }
+    return prims;
+}
+
 /* CPU: each element is combined with those of its run, which the next element waits for, and with
  * those before the run, for the result. */
 static void count(const Coster *c, Pricing *p, bool *const *live) {
     cost_loops.count(c, p, live);
     double lanes = p->variant->sched.lanes, n_steps = p->rows * p->reduced * cost_lane_fill(c, p);
+    p->cost->n_prims -= n_steps * guard_prims(c, p, live[0]);
     for (uint32_t i = 0; i < p->kernel->reduces.n; i++) {
         const Reduce *reduce = &p->kernel->reduces.data[i];
         bool is_short = !reduce->join && prim_info(reduce->combine)->is_exact;
