@@ -6,6 +6,8 @@
 #include "plan/must.h"
 #include "plan/words.h"
 
+#include <math.h>
+
 enum { MANY_READERS = 16 }; /* a layer has fewer readers of its values */
 
 typedef enum KindFlag {
@@ -13,6 +15,7 @@ typedef enum KindFlag {
     KIND_SHARED, /* an input, a param or a number, or computed from them and read by many */
     KIND_TWIN,   /* of these: another has its look, and none of these lies before its last reader */
     KIND_MET,    /* of these: one of its look lies before its last reader, or it before theirs */
+    KIND_PLAIN,  /* a plain literal: see is_plain */
     KIND_FIXED
 } KindFlag;
 
@@ -26,9 +29,12 @@ typedef struct KindFinder {
     const Graph *graph;
     KindTab *tab;
     uint32_t *look_of; /* per node; 0: not asked for yet */
-    NodeFlags flags;   /* of KindFlag */
-    VecU32 key;        /* that was looked up last */
-    Words words;       /* of `key` */
+    /* Per node that reads one plain literal: the distance to the last node before it that reads the
+     * literal, plus 1, or 1 if there is none. Other nodes have 0. */
+    NodeId *repeats;
+    NodeFlags flags; /* of KindFlag */
+    VecU32 key;      /* that was looked up last */
+    Words words;     /* of `key` */
 } KindFinder;
 
 static bool is_fixed(const KindFinder *kinds, NodeId id) {
@@ -105,6 +111,46 @@ static void find_fixed(KindFinder *kinds) {
     }
 }
 
+/* Whether inlining does not depend on the value of a literal that no folded primitive reads: it is
+ * no neutral number of a primitive. */
+static bool is_plain(const Node *node) {
+    if (!dtype_is_float(node->dtype)) return false;
+    double size = fabs(dtype_round(node->dtype, node->attrs.number));
+    return size != 1 && size > 1e-4 && size < 1e4;
+}
+
+static void find_plain(KindFinder *kinds) {
+    const Graph *graph = kinds->graph;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        node_set(kinds->flags, id, KIND_PLAIN, graph_is_literal(graph, id) && is_plain(node));
+        bool may_fold =
+            graph_class(graph, id) != CLASS_ELTWISE || node_has(kinds->flags, id, KIND_NUMBER);
+        for (uint32_t i = 0; i < node->n_args && may_fold; i++)
+            node_drop(kinds->flags, node->args[i], KIND_PLAIN);
+    }
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (node_has(kinds->flags, id, KIND_PLAIN)) node_add(kinds->flags, id, KIND_FIXED);
+}
+
+static void find_repeats(KindFinder *kinds) {
+    const Graph *graph = kinds->graph;
+    NodeId *last = arena_array(kinds->arena, NodeId, graph->nodes.n);
+    kinds->repeats = arena_array(kinds->arena, NodeId, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            NodeId arg = node->args[i];
+            if (!node_has(kinds->flags, arg, KIND_PLAIN)) continue;
+            kinds->repeats[id] = last[arg] ? id - last[arg] + 1 : 1;
+            last[arg] = id;
+            n++;
+        }
+        if (n > 1) kinds->repeats[id] = 0;
+    }
+}
+
 NodeKinds *node_kinds_new(Arena *arena, KindTab *tab, const Graph *graph) {
     NodeKinds *all = arena_array(arena, NodeKinds, 1);
     KindFinder *kinds = arena_array(arena, KindFinder, 1);
@@ -115,6 +161,8 @@ NodeKinds *node_kinds_new(Arena *arena, KindTab *tab, const Graph *graph) {
     kinds->look_of = arena_array(arena, uint32_t, graph->nodes.n);
     kinds->flags = node_flags_new(arena, graph->nodes.n);
     find_fixed(kinds);
+    find_plain(kinds);
+    find_repeats(kinds);
     all->of = arena_array(arena, uint32_t, graph->nodes.n);
     all->finder = kinds;
     return all;
@@ -136,6 +184,13 @@ static uint32_t find_kind(KindFinder *kinds, NodeId id) {
     words_put(&kinds->words, is_own ? id : node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         NodeId arg = node->args[i];
+        if (kinds->repeats[id] && node_has(kinds->flags, arg, KIND_PLAIN)) { /* no look is 0 */
+            words_put(&kinds->words, 0);
+            words_put(&kinds->words, graph_node(graph, arg)->dtype);
+            words_put_shape(&kinds->words, &graph_node(graph, arg)->shape);
+            words_put(&kinds->words, kinds->repeats[id]);
+            continue;
+        }
         words_put(&kinds->words, look_of(kinds, arg));
         words_put(&kinds->words, is_fixed(kinds, arg));
         words_put(&kinds->words, is_fixed(kinds, arg) ? arg : id - arg);

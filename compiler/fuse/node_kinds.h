@@ -4,6 +4,8 @@
  * inputs, params, values that are computed from sources alone, and values that many nodes read and
  * that are computed from fixed ones. But one with one reader belongs to a layer, as weights do, and
  * is not fixed. Nor are equal ones, each of which is read for the last time before the next comes.
+ * Literals on whose values inlining does not depend may differ: nodes of a kind read such a literal
+ * again at equal distances.
  *
  * Layers of a model repeat a group of nodes, and so do graphs of a program. Inlining of the second
  * group has the result of the first, at other nodes. */
