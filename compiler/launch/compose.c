@@ -4,6 +4,7 @@
 #include "cost/price_memo.h"
 #include "launch/dedup.h"
 #include "launch/trial_memo.h"
+#include "machine/tuning.h"
 #include "plan/must.h"
 
 /* A plan of fewer launches hardly has parts that are alike. */
@@ -123,6 +124,7 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
                   .scratch = p->scratch,
                   .plan = plan,
                   .target = p->target,
+                  .most_work = p->work ? *p->work + LAUNCH_MOST_WORK / p->n_units : 0,
                   .points = cost_points(p->arena, plan->graph->dims, p->target->has)};
     bool is_long = plan->launches.n >= LEAST_LAUNCHES;
     c.price_memo = p->price_memo ? p->price_memo : is_long ? price_memo_new(p->arena) : NULL;

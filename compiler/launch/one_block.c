@@ -225,6 +225,17 @@ static bool pays_anew(const Composer *c, Trial *t) {
     return n_broken <= n_broken_before && with->us < price_tie_us(without->us, n_saved);
 }
 
+/* Counts the kernels apart and together. The plans around the launch are counted as all plans
+ * are. */
+static void count_work(const Composer *c, const Trial *t) {
+    for (uint32_t k = 0; c->most_work && k < t->apart.kernels.n; k++)
+        *c->planning->work += 2 * (uint64_t)scalar_count(t->apart.kernels.data[k].scalars);
+}
+
+static bool is_spent(const Composer *c) {
+    return c->most_work && *c->planning->work > c->most_work;
+}
+
 static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
     (void)prices;
     if (!c->trial_memo) return pays_anew(c, t);
@@ -233,6 +244,7 @@ static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
         t->worst = known->worst;
         return known->pays;
     }
+    count_work(c, t);
     bool pays = pays_anew(c, t);
     trial_memo_add(c->trial_memo, (Verdict){.pays = pays, .worst = t->worst});
     return pays;
@@ -267,7 +279,7 @@ static uint32_t last_with_room(const Plan *plan, uint32_t begin, uint32_t end) {
 }
 
 static void split_run(Composer *c, uint32_t begin, uint32_t end) {
-    while (end - begin > 1) {
+    while (end - begin > 1 && !is_spent(c)) {
         uint32_t last = begin, stop, next;
         uint8_t sizes = c->block_sizes[begin];
         while (last < end && last - begin < MAX_TRIAL_LAUNCHES && (sizes & c->block_sizes[last]))
