@@ -6,6 +6,7 @@
  *   soak --reduce=FILE.g [SEED] [--device=..] [--target=..] [--plant=FAULT]  a program of yours
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
  *   soak --attention [N] [SEED] [--small] [--device=..] [--target=..]   attention by one pass
+ *   soak --updates [N] [SEED] [--device=..] [--target=..]   dynamic_update_slice
  *   soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] [--device=..]
  *                                      N random shapes for every template (lowerings.def), or one
  *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
@@ -110,6 +111,7 @@ static int usage(const char *wrong) {
         "       soak --reduce=FILE.g [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --attention [N] [SEED] [--small] [--device=cpu|cuda] [--target=NAME]\n"
+        "       soak --updates [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
         "[--small] "
         "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
@@ -186,6 +188,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
     if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;
     if (strcmp(argument, "--attention") == 0) return soak->is_attention = true;
+    if (strcmp(argument, "--updates") == 0) return soak->is_updates = true;
     bool is_good = true;
     if (read_ulp_argument(soak, argument, &is_good)) return is_good;
     if (strncmp(argument, "--seconds=", 10) == 0)
@@ -272,7 +275,7 @@ static bool has_gaps(const Soak *soak) {
 /* Whether the coverage is as it should be: shown here, or left for the other parts. */
 static bool tell_coverage(const Soak *soak) {
     if (soak->given_path || soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes ||
-        soak->is_attention || soak->is_ulp)
+        soak->is_attention || soak->is_updates || soak->is_ulp)
         return true;
     if (!soak->coverage_path) return !has_gaps(soak);
     Text line = {.arena = soak->arena};
@@ -339,6 +342,8 @@ static bool run(Soak *soak) {
         soak_faults(soak);
     else if (soak->is_attention)
         soak_attention(soak);
+    else if (soak->is_updates)
+        soak_updates(soak);
     else
         soak_random(soak);
     return true;

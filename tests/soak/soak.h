@@ -10,7 +10,7 @@
 typedef struct Soak {
     uint64_t n, seed;
     uint64_t part, n_parts; /* of the sweep: every n_parts-th program from number `part` on */
-    bool is_sweep, is_one, is_faults, is_shapes, is_attention;
+    bool is_sweep, is_one, is_faults, is_shapes, is_attention, is_updates;
     const char *one_shape;     /* TEMPLATE:PROGRAM:SHAPE, or NULL */
     const char *only;          /* the one template that shapes are drawn for, or NULL: all */
     const Target *against;     /* of the unfused programs of shapes; NULL: the same */
@@ -58,6 +58,7 @@ void soak_given(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
 void soak_attention(Soak *soak);
+void soak_updates(Soak *soak);
 /* False: the rows of errors found cannot be written. */
 bool soak_ulp(Soak *soak);
 /* Times the graphs of the files, and --random=N --seed=S random ones, fused and unfused on the CPU;
