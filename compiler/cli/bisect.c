@@ -71,6 +71,7 @@ static void hand_over(Trier *t) {
 static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
     DriverOptions options = cli_driver_options(t->in->cli, t->in->target);
+    options.apart = true; /* as the failed run: its graphs have the same numbers */
     options.hook = (DriverHook){.user = t, .fused = add_probes, .placed = pass_on};
     Driver driver;
     exec_close(&t->exec);

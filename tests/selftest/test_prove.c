@@ -142,6 +142,19 @@ Test(prove, what_no_op_does_wrong_is_said_to_be_the_schedule) {
               "%s", proof.said);
 }
 
+/* The loops of a dim cut a graph, of whose parts one is bisected. */
+Test(prove, parts_of_a_graph_with_loops_are_bisected) {
+    static const char source[] =
+        "dim N in 0..5\ngraph g(x: f32[8], z: f32[8]) -> (y: f32[8]) {\n"
+        "  a = loop t in 0:N with h = x { return maximum(roll(h, 1, 0), x) }\n"
+        "  y = exp(z) * sqrt(a + z)\n}\n";
+    uint32_t n_planted = 0;
+    const char *options[] = {"--target=cpu", "--data=random", NULL};
+    prove_verify(&proof, source, fault_hook(FAULT_wrong_op, &n_planted), options);
+    cr_expect(proof.status == FUSEC_MISMATCH && strstr(proof.said, "first wrong: `mul`"), "%s",
+              proof.said);
+}
+
 /* Special values and ramps find what random ones do not. */
 Test(prove, only_the_kinds_of_inputs_that_are_asked_for_run) {
     uint32_t n_planted = 0;
