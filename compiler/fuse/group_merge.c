@@ -17,6 +17,10 @@ static bool goes_over_rows(const Grouper *p, const Group *group) {
 
 /* Whether the group stores a value that cannot move relative to other values. */
 static bool is_bound_to_place(const Grouper *p, const Group *group) {
+    if (group->gemm_slice && node_has(p->flags, group->gemm_slice - 1, GROUPING_UPDATED))
+        return true;
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        if (node_has(p->flags, group->reduces.data[i], GROUPING_UPDATED)) return true;
     for (uint32_t i = 0; i < group->targets.n; i++) {
         const StoreTarget *target = &group->targets.data[i];
         if (target->piece || node_has(p->flags, target->node, GROUPING_UPDATED) ||

@@ -408,6 +408,9 @@ static const char *const once_wrong[] = {
     ("graph g(x: f32[8, 16], z: f32[8, 16], q: i32) -> (y: f32[8, 16]) {\n"
      "  a = x + z\n  b = dynamic_update_slice(a, z[0:1], [q, 0])\n"
      "  y = roll(b, 1, 0) + dynamic_update_slice(a, a, [q, 0])\n}\n"),
+    ("graph g(z: f32[17], x: f32[17], at: i32) -> (y: f32[17], b: f32[17]) {\n"
+     "  a = cummax(z, axis=0)\n  b = dynamic_update_slice(a, x, [at])\n"
+     "  y = maximum(a, dynamic_update_slice(x, b[0:1], [at]))\n}\n"),
     /* What is updated in place was stored after its update. */
     ("graph g(x: f64[3], z: f64[3], q: i32) -> (y: f64[3]) {\n  a = x + z\n"
      "  b = dynamic_update_slice(a, x[0:1], [q])\n  t, i = topk(x, 1, axis=0)\n  c = b + t\n"
