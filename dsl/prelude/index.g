@@ -56,11 +56,13 @@ def scatter_shape(x, axis, index) {
 }
 
 # The part of x of this shape at its begin: what `index` reaches of the argument `name`.
-def first_part(x, shape, name) {
+def first_part(x, shape, name) = x if is_same_shape(x.shape, shape) else slice(reached(x, shape, name), begin=[0] * rank(x), shape=shape)
+
+# x, if it has the rank of the shape and no less along any axis.
+def reached(x, shape, name) {
   has_rank = len(shape) == rank(x)
   is_good = loop k in 0:rank(x) with is_good = has_rank { return most(shape[k] - dim(x, k)) <= 0 if is_good else false }
-  whole = x if is_good else error("`index` reaches past the end of `{name}`, or has another rank")
-  return whole if is_same_shape(x.shape, shape) else slice(whole, begin=[0] * rank(x), shape=shape)
+  return x if is_good else error("`index` reaches past the end of `{name}`, or has another rank")
 }
 
 # x with `part` in place of its first part.
