@@ -318,13 +318,18 @@ def take_in_axis(x, indices, k) {
 # The number of the first element of each column of [n_rows, n, n_columns], as [n_rows, 1, n_columns].
 def places_of_columns(n_rows, n, n_columns, dtype) {
   shape = [n_rows, 1, n_columns]
-  may_be_none = most(-n) >= 0
-  places = iota([n_rows * n * n_columns], dtype=dtype)
+  return iota(shape, axis=2, dtype=dtype) if most(n_rows) <= 1 else places_of_rows(shape, n, dtype)
+}
+
+# The same of several rows, of columns of that shape.
+def places_of_rows(shape, n, dtype) {
+  n_rows = shape[0]
+  n_columns = shape[2]
   row = iota(shape, axis=0, dtype=dtype) * as_extent(n * n_columns, dtype)
-  return (iota(shape, axis=2, dtype=dtype) if most(n_rows) <= 1
-          else row if most(n_columns) <= 1
+  may_be_none = most(-n) >= 0
+  return (row if most(n_columns) <= 1
           else row + iota(shape, axis=2, dtype=dtype) if may_be_none
-          else slice(reshape(places, [n_rows, n, n_columns]), begin=[0, 0, 0], shape=shape))
+          else slice(reshape(iota([n_rows * n * n_columns], dtype=dtype), [n_rows, n, n_columns]), begin=[0, 0, 0], shape=shape))
 }
 
 # The axis turned by `shift` places: what leaves at its end comes in at its begin. Of lists of axes and shifts each in
