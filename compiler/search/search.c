@@ -213,9 +213,15 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
     return price_graph(c, c->graph, decisions, has_gemm_slices, evaluation);
 }
 
-Prices search_prices_beside(const Searcher *c, const Evaluation *now, const Evaluation *other) {
+/* The prices of another plan beside those of the current one. Prices of CPU plans are accurate only
+ * to SEARCH_MORE_KERNELS: so much worse counts each launch more, unless the current plan is slower
+ * than one kernel per op. */
+static Prices prices_beside(const Searcher *c, const Evaluation *now, const Evaluation *other,
+                            const Prices *unfused) {
     Prices dear = other->prices;
-    if (!c->target->has->cores || other->n_launches <= now->n_launches) return dear;
+    if (!c->target->has->cores || other->n_launches <= now->n_launches ||
+        !prices_are_within(&c->points, &now->prices, unfused, PRICES_NO_SLOWER))
+        return dear;
     double factor = pow(SEARCH_MORE_KERNELS, other->n_launches - now->n_launches);
     dear.alone_us *= factor;
     for (uint32_t i = 0; i < c->points.n; i++) dear.us[i] *= factor;
@@ -224,7 +230,7 @@ Prices search_prices_beside(const Searcher *c, const Evaluation *now, const Eval
 
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
                       const Prices *unfused) {
-    Prices dear = search_prices_beside(c, now, other);
+    Prices dear = prices_beside(c, now, other, unfused);
     return prices_are_better(&c->points, &now->prices, &dear, unfused);
 }
 

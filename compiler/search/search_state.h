@@ -87,9 +87,6 @@ typedef struct Region {
 bool search_is_spent(const Searcher *c);
 /* Prices the graph planned with these decisions. Returns false if it cannot be planned. */
 bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *evaluation);
-/* The prices of `other` beside `now`. Those of CPU plans are only accurate to SEARCH_MORE_KERNELS:
- * a plan with more launches must be that much better for each. */
-Prices search_prices_beside(const Searcher *c, const Evaluation *now, const Evaluation *other);
 /* Whether `other` replaces `now`. At equal price fewer launches win. */
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
                      const Prices *unfused);

@@ -111,7 +111,11 @@ Test(cli_wrong, no_memory_is_told_and_exits_6) {
                  "ulimit -v %d; build/fusec dsl/examples/transformer.g -o %s 2>%s", kib,
                  path_of("a.o"), path_of("err"));
         int status = WEXITSTATUS(system(command));
-        if (status == 0) break;
+        if (status == 0) { /* also below limits that fail: threads without room leave it to one */
+            unlink(path_of("a.o"));
+            unlink(path_of("err"));
+            continue;
+        }
         read_file(path_of("err"), text);
         cr_expect_eq(status, 6, "%d KiB: exit code %d\n%s", kib, status, text);
         cr_expect(strstr(text, "fusec: error: out of memory") && strstr(text, "help: `ulimit -v`"),

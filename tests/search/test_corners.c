@@ -79,6 +79,8 @@ static const struct {
     {"sum(exp(x))", TARGET_CPU, 1.19},
     {"softmax(x, axis=0)", TARGET_CPU, 1.03},
     {"w: bf16[C, 512]) -> (y", TARGET_CPU, 1.03},
+    {"gelu(transpose(x))", TARGET_CPU, 1.20},
+    {"tanh(x) * z + exp(z)", TARGET_CPU, 1.07},
 };
 
 static double loss_of(const char *body, TargetId target) {
