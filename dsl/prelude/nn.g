@@ -49,7 +49,10 @@ def selu(x) {
 # `x` where positive, else `alpha * (e^(x/alpha) - 1)`.
 def celu(x, alpha=1.0) {
   z = cast(x, compute(x))
-  return cast(where(z > 0, z, alpha * expm1_below(z / alpha, dtype(x) != dtype(z))), dtype(x))
+  a = error("`alpha` of celu must not be 0") if (false if kind(alpha) == "tensor" else alpha == 0) else alpha
+  is_below = false if kind(alpha) == "tensor" else alpha > 0
+  below = expm1_below(z / a, dtype(x) != dtype(z)) if is_below else expm1(z / a)
+  return cast(where(z > 0, z, a * below), dtype(x))
 }
 
 # `x * tanh(softplus(x))`.
@@ -66,21 +69,24 @@ def hardtanh(x, min_val=-1.0, max_val=1.0) = clamp(x, min_val, max_val)
 # `x` between 0 and 6.
 def relu6(x) = clamp(x, 0, 6)
 
+# x, if it is a tensor of floats.
+def floats_of(x) = x if is_float(x) else error("`x` must be floats; use cast(x, f32)")
+
 # `relu6(x + 3) / 6`.
 def hardsigmoid(x) {
-  z = cast(x, compute(x))
+  z = cast(floats_of(x), compute(x))
   return cast(clamp(z + 3, 0, 6) / 6, dtype(x))
 }
 
 # `x * relu6(x + 3) / 6`.
 def hardswish(x) {
-  z = cast(x, compute(x))
+  z = cast(floats_of(x), compute(x))
   return cast(z * (clamp(z + 3, 0, 6) / 6), dtype(x))
 }
 
 # `x / (1 + |x|)`.
 def softsign(x) {
-  z = cast(x, compute(x))
+  z = cast(floats_of(x), compute(x))
   return cast(z / (1 + abs(z)), dtype(x))
 }
 

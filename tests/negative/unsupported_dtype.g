@@ -29,5 +29,9 @@ graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
   q = elu(i)
   # error@+1 unsupported-dtype: `huber_loss` does not take i32
   r = huber_loss(i, i)
+  # error@+1 bad-argument: `x` must be floats; use cast(x, f32)
+  s = hardswish(i)
+  # error@+1 bad-argument: `alpha` of celu must not be 0
+  t = celu(x, 0)
   y = x
 }

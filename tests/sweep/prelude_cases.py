@@ -32,7 +32,7 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "diag_of_vector", "arange_from", "median_of_all", "median_along", "is_float", "floored",
          "axis_of", "of_rank", "is_same_shape", "whole_numbers", "classes_of_rows", "pool_padding", "is_known",
          "adaptive_counted", "roll_far", "roll_by", "linspace_known", "linspace_counted"}
-PARTS |= {"reduction_word", "reached", "places_of_rows", "is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "places_of", "is_among_axes",
+PARTS |= {"floats_of", "reduction_word", "reached", "places_of_rows", "is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "places_of", "is_among_axes",
           "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "take_in_axis", "places_of_columns", "as_extent", "expand_beside", "scatter_shape",
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
           "along_channels", "clamp_form", "leaky_relu_form", "softplus_form", "two_sinh_half", "exp_half", "expm1_narrow",
