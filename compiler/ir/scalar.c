@@ -547,6 +547,11 @@ static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
     return 0;
 }
 
+bool scalar_chooses_part(const ScalarTab *tab, const Scalar *s) {
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
+           scalar_get(tab, s->args[0])->kind == SCALAR_INSIDE;
+}
+
 uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id) {
     return own_cost(tab, &tab->nodes.data[id], NULL);
 }

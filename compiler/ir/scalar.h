@@ -111,6 +111,9 @@ bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer);
 bool guard_has(const ScalarTab *tab, GuardId list, Guard condition);
 uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
+/* Whether the scalar chooses a part of a concat, or between an element and a pad. */
+bool scalar_chooses_part(const ScalarTab *tab, const Scalar *s);
+
 /* The cost of one scalar and its address, in primitives. */
 uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id);
 /* The part of it that is the same at all points that differ in `axes` alone: divisions in the

@@ -252,12 +252,6 @@ DimId launch_grid(const Plan *plan, const Launch *launch, uint32_t v) {
     return all;
 }
 
-/* Whether the scalar chooses a part of a concat, or between an element and a pad. */
-static bool chooses_part(const ScalarTab *scalars, const Scalar *s) {
-    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
-           scalar_get(scalars, s->args[0])->kind == SCALAR_INSIDE;
-}
-
 /* Primitives of a point. Of the parts of a concat each point computes one. */
 static int64_t point_prims(Arena *arena, const Kernel *kernel) {
     const ScalarTab *scalars = kernel->scalars;
@@ -267,7 +261,7 @@ static int64_t point_prims(Arena *arena, const Kernel *kernel) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         if (!live[id]) continue;
         const Scalar *s = scalar_get(scalars, id);
-        bool chooses = chooses_part(scalars, s), is_part = has_part[id] && !has_whole[id];
+        bool chooses = scalar_chooses_part(scalars, s), is_part = has_part[id] && !has_whole[id];
         n_parts += chooses;
         *(is_part || chooses ? &parts : &whole) += scalar_own_cost(scalars, id);
         for (int i = 0; i < 3; i++) (is_part || chooses ? has_part : has_whole)[s->args[i]] = true;

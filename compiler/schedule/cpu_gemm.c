@@ -49,11 +49,15 @@ typedef struct Gemm {
     GemmLaunch launch;
 } Gemm;
 
+static uint32_t n_registers(const Gemm *gemm) {
+    return gemm->vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
+}
+
 /* The most vectors of a row. Every row takes a register per vector, each vector takes one more, and
  * the broadcast element one. */
 static uint32_t most_vectors(const Gemm *gemm, uint32_t rows) {
-    uint32_t n_registers = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16, vectors = 2;
-    while (vectors < SCHED_CPU_MOST_VECTORS && (rows + 1) * (vectors + 1) + 1 <= n_registers)
+    uint32_t vectors = 2;
+    while (vectors < SCHED_CPU_MOST_VECTORS && (rows + 1) * (vectors + 1) + 1 <= n_registers(gemm))
         vectors++;
     return vectors;
 }
@@ -278,7 +282,6 @@ static int64_t n_swept_rows(const Gemm *gemm, const CpuSweep *sweep, int64_t col
 static bool choose_sweep_tile(const Gemm *gemm, const CpuSweep *sweep, Tile plain, uint32_t columns,
                               int64_t n_outputs, int64_t vectors, Tile *best) {
     enum { ROUND = 16 }; /* parts of a clock */
-    uint32_t n_registers = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
     const CpuStrips *strips = &gemm->strips;
     double element = strips->is_turned ? SCHED_CPU_TURNED_CLOCKS : SCHED_CPU_STRIP_CLOCKS;
     double packed =
@@ -291,7 +294,7 @@ static bool choose_sweep_tile(const Gemm *gemm, const CpuSweep *sweep, Tile plai
     bool gains = false;
     for (uint32_t taps = 1; taps <= sweep->n_most; taps++)
         for (Tile tile = {taps * columns, 1}; tile.vectors <= vectors; tile.vectors++) {
-            if ((tile.rows + 1) * tile.vectors + 1 >= n_registers) break;
+            if ((tile.rows + 1) * tile.vectors + 1 >= n_registers(gemm)) break;
             double own = 0;
             for (uint32_t i = 0; i < sweep->across.n; i++)
                 own += sweep_clocks(gemm, sweep, cpu_sweep_taps(sweep, i), tile, columns, vectors,

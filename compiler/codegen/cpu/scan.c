@@ -57,7 +57,8 @@ static Val guards_hold(const Point *row, Val at, Val before) {
     return before;
 }
 
-/* Of rows with guards, those that lie inside are walked without. */
+/* Walks the rows of a step. Where all guards hold at both ends of the rows, they are walked without
+ * guards. */
 static void scan_rows(Point *row) {
     Lower *lower = row->lower;
     const Codegen *k = lower->k;

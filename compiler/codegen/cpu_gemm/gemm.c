@@ -132,6 +132,15 @@ Val gemm_element(const Gemm *gemm, Val base, Val at) {
     return element_of(gemm, gemm->acc, base, at);
 }
 
+Val gemm_element_by(const Gemm *gemm, Val base, int64_t elems) {
+    return gemm_element(gemm, base, k_int(gemm->lower->k->i64, elems));
+}
+
+Val gemm_load_strip(const Gemm *gemm, Val pointer, uint32_t lanes) {
+    const Codegen *k = gemm->lower->k;
+    return k_load_aligned(k, k_value_type(k, gemm->acc, lanes), pointer, dtype_bytes(gemm->acc));
+}
+
 Val gemm_load(const Gemm *gemm, Val pointer) {
     return load_of(gemm, gemm->acc, pointer);
 }

@@ -180,11 +180,14 @@ Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes);
 /* The address of element `at` of partial results, and accesses of `lanes` elements there, which are
  * aligned to a vector. Then the same of packed operands. */
 Val gemm_element(const Gemm *gemm, Val base, Val at);
+Val gemm_element_by(const Gemm *gemm, Val base, int64_t elems);
 Val gemm_load(const Gemm *gemm, Val pointer);
 void gemm_store(const Gemm *gemm, Val pointer, Val value);
 Val gemm_packed_element(const Gemm *gemm, Val base, Val at);
 Val gemm_packed_load(const Gemm *gemm, Val pointer);
 void gemm_packed_store(const Gemm *gemm, Val pointer, Val value);
+/* So many lanes of a strip, which may begin at any element. */
+Val gemm_load_strip(const Gemm *gemm, Val pointer, uint32_t lanes);
 
 /* Whether the operand is a load whose index depends on no other load. Then its element has this
  * address, even at a point that does not exist. */

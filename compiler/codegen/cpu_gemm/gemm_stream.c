@@ -41,7 +41,7 @@ static Val rows_at(const Gemm *gemm, Val at_k) {
 static Val row_element(const Gemm *gemm, Val rows, uint32_t r, uint32_t step) {
     const Codegen *k = gemm->lower->k;
     int64_t offset = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
-    Val pointer = gemm_element(gemm, rows, k_int(k->i64, offset));
+    Val pointer = gemm_element_by(gemm, rows, offset);
     return k_splat(k, k_load(k, k_value_type(k, gemm->acc, 1), pointer), gemm->lanes);
 }
 

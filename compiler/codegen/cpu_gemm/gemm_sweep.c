@@ -23,10 +23,6 @@ typedef struct Tile {
     Val *values;
 } Tile;
 
-static Val offset(const Gemm *gemm, Val base, int64_t elems) {
-    return gemm_element(gemm, base, k_int(gemm->lower->k->i64, elems));
-}
-
 static uint32_t n_columns(const Gemm *gemm) {
     return gemm->units.block_rows;
 }
@@ -37,14 +33,7 @@ static Val partial_at(const Sweep *sweep, const Tile *tile, uint32_t i) {
     uint32_t v = i % tile->n_vectors, row = i / tile->n_vectors;
     int64_t tap = row / tile->n_columns, column = row % tile->n_columns;
     int64_t up = tap * sweep->rows_apart * gemm->units.block_columns;
-    return offset(gemm, tile->partials, column * gemm_pitch(gemm) - up + v * gemm->lanes);
-}
-
-static Val load_strip(const Gemm *gemm, Val strip, uint32_t v) {
-    const Codegen *k = gemm->lower->k;
-    Val place = offset(gemm, strip, (int64_t)v * gemm->lanes);
-    return k_load_aligned(k, k_value_type(k, gemm->acc, gemm->lanes), place,
-                          dtype_bytes(gemm->acc));
+    return gemm_element_by(gemm, tile->partials, column * gemm_pitch(gemm) - up + v * gemm->lanes);
 }
 
 static void multiply_step(const Sweep *sweep, Tile *tile, Val at) {
@@ -55,11 +44,15 @@ static void multiply_step(const Sweep *sweep, Tile *tile, Val at) {
     Val strip_offset = k_load(k, k->i64, k_gep(k, k->i64, gemm->column.offsets, at));
     Val strip = gemm_element(gemm, tile->strips, strip_offset);
     Val weights = gemm_element(gemm, tile->weights, k_muli(k, at, of->weight_k));
-    for (uint32_t v = 0; v < tile->n_vectors; v++) vectors[v] = load_strip(gemm, strip, v);
+    for (uint32_t v = 0; v < tile->n_vectors; v++) {
+        Val place = gemm_element_by(gemm, strip, (int64_t)v * gemm->lanes);
+        vectors[v] = gemm_load_strip(gemm, place, gemm->lanes);
+    }
     for (uint32_t row = 0; row < tile->n_taps * tile->n_columns; row++) {
         int64_t tap = row / tile->n_columns, column = row % tile->n_columns;
         int64_t apart = tap * sweep->weights_apart + column * of->weight_n;
-        Val weight = k_load(k, k_value_type(k, gemm->acc, 1), offset(gemm, weights, apart));
+        Val weight =
+            k_load(k, k_value_type(k, gemm->acc, 1), gemm_element_by(gemm, weights, apart));
         Val all = k_splat(k, weight, gemm->lanes);
         for (uint32_t v = 0; v < tile->n_vectors; v++) {
             Val *acc = &tile->values[row * tile->n_vectors + v];

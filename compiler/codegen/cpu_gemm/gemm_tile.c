@@ -38,10 +38,6 @@ typedef struct Tile {
     uint32_t n_ahead;    /* cache lines prefetched per iteration */
 } Tile;
 
-static Val offset(const Gemm *gemm, Val base, int64_t elems) {
-    return gemm_element(gemm, base, k_int(gemm->lower->k->i64, elems));
-}
-
 /* Panels in memory have the operand's dtype. */
 static Val panel_element(const Gemm *gemm, Val base, Val at) {
     const Codegen *k = gemm->lower->k;
@@ -137,8 +133,8 @@ static Val load_placed(const Gemm *gemm, const GemmOperand *operand, Val place, 
     LLVMTypeRef one = k_memory_type(k, operand->dtype, 1);
     Val offset = k_load(k, k->i64, k_gep(k, k->i64, offsets, k_int(k->i64, step)));
     if (operand->strips) {
-        Val strip = gemm_element(gemm, gemm_element(gemm, place, offset), k_int(k->i64, at));
-        return k_load_aligned(k, k_value_type(k, gemm->acc, lanes), strip, dtype_bytes(gemm->acc));
+        Val strip = gemm_element_by(gemm, gemm_element(gemm, place, offset), at);
+        return gemm_load_strip(gemm, strip, lanes);
     }
     Val pointer = k_gep(k, one, k_gep(k, one, place, offset), k_int(k->i64, at));
     uint32_t arg = lower_arg(lower, load->buffer);
@@ -153,7 +149,7 @@ static Val row_element(const Gemm *gemm, const Tile *tile, uint32_t r, uint32_t 
     if (!has_rows(gemm))
         return load_placed(gemm, &gemm->row, tile->rows[r], rows, step, 0, 1, NULL);
     int64_t at = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
-    return k_load(k, k_value_type(k, gemm->acc, 1), offset(gemm, rows, at));
+    return k_load(k, k_value_type(k, gemm->acc, 1), gemm_element_by(gemm, rows, at));
 }
 
 static void load_columns(const Gemm *gemm, const Tile *tile, uint32_t step, bool has_second,
@@ -232,7 +228,7 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
                                  : k_gep(k, k->i64, tile->begin, loop.index);
     for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step, has_second);
     if (tile->n_ahead) prefetch_ahead(gemm, tile);
-    *rows = has_rows(gemm) ? offset(gemm, *rows, (int64_t)unroll * gemm->k_stride)
+    *rows = has_rows(gemm) ? gemm_element_by(gemm, *rows, (int64_t)unroll * gemm->k_stride)
                            : k_gep(k, k->i64, *rows, k_int(k->i64, unroll));
     loop_end(k, &loop);
 }
@@ -241,7 +237,7 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
 static Val partial_at(const Gemm *gemm, const Tile *tile, Val partials, uint32_t i) {
     const Codegen *k = gemm->lower->k;
     Val row = gemm_element(gemm, partials, k_muli(k, tile->pitch, i / gemm->n_vectors));
-    return offset(gemm, row, (int64_t)(i % gemm->n_vectors) * gemm->lanes);
+    return gemm_element_by(gemm, row, (int64_t)(i % gemm->n_vectors) * gemm->lanes);
 }
 
 /* The initial accumulators: zeros, or the partial results of earlier blocks of k. */
@@ -337,7 +333,7 @@ static void place_lines_ahead(const Gemm *gemm, Tile *tile) {
 /* The rows of a panel of strips lie side by side. */
 static Val *rows_beside(const Gemm *gemm, Val first) {
     Val *places = arena_array(gemm->lower->k->arena, Val, gemm->n_tile_rows);
-    for (uint32_t r = 0; r < gemm->n_tile_rows; r++) places[r] = offset(gemm, first, r);
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++) places[r] = gemm_element_by(gemm, first, r);
     return places;
 }
 

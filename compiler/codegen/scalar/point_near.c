@@ -230,8 +230,8 @@ static IndexId shared_dividend(const Point *point, const Scalar *load) {
     ice(point->lower->k->arena, "no term of the load moves with the lanes");
 }
 
-/* A mask of elements: those that some lane in `mask` takes. Each element has `n` lanes, and `first`
- * of the first element's lanes lie before lane 0. */
+/* Marks each element that a marked lane of `mask` takes. `n` neighbouring lanes take one element;
+ * `first` of the lanes that take the first element lie before lane 0. */
 static Val shared_mask(const Point *point, Val mask, uint32_t n, uint32_t first) {
     const Codegen *k = point->lower->k;
     uint32_t lanes = point->lanes;

@@ -29,14 +29,8 @@ static double scan_registers(const ThreadUse *use) {
 const TemplateCost cost_gpu_scan = {
     .base = &cost_loops, .registers = scan_registers, .shared_bytes = scan_bytes};
 
-/* Whether the scalar is a guard, or a choice by one. */
-static bool is_guard(const ScalarTab *scalars, const Scalar *s) {
-    if (s->kind == SCALAR_INSIDE) return true;
-    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
-           scalar_get(scalars, s->args[0])->kind == SCALAR_INSIDE;
-}
-
-/* The primitives of an element's guards, which most rows are walked without. */
+/* The primitives of an element's guards and of the choices by them, which most rows are walked
+ * without. */
 static double guard_prims(const Coster *c, const Pricing *p, const bool *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
@@ -44,8 +38,8 @@ static double guard_prims(const Coster *c, const Pricing *p, const bool *live) {
     if (!kernel_guards_have_ends(c->arena, kernel, sched, kernel->first_reduced)) return 0;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (live[id] && is_guard(kernel->scalars, s))
-            prims += scalar_prims(c->card, kernel, id, sched->lanes);
+        bool is_guard = s->kind == SCALAR_INSIDE || scalar_chooses_part(kernel->scalars, s);
+        if (live[id] && is_guard) prims += scalar_prims(c->card, kernel, id, sched->lanes);
     }
     return prims;
 }
