@@ -266,7 +266,9 @@ static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
  * does. A `fuse must` block overrides the price, not the rule. */
 static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
     ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
-    bool is_whole = group->has_passes || group->has_inner;
+    bool has_map =
+        group->reduces.n && group->targets.n && graph_is_segments(p->graph, group->reduces.data[0]);
+    bool is_whole = group->has_passes || group->has_inner || has_map;
     bool is_apart = is_whole && needs_own_group(p, group);
     if (starved == REASON_SEGMENTS) return starved; /* a rule, not a price */
     if ((!starved && !is_apart) || is_insisted(p, group, root)) return REASON_NONE;

@@ -140,13 +140,35 @@ static bool store_operands(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-/* The gather by the order of a sort that views of one argument move; NODE_NONE: it is none. */
-static NodeId find_ordered(const Graph *graph, NodeId id) {
-    while (graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1)
-        id = graph_node(graph, id)->args[0];
+/* The sort of whose order a few views and elementwise ops make places; NODE_NONE: there is none. */
+static NodeId find_order(const Graph *graph, NodeId id, uint32_t n_steps) {
     const Node *node = graph_node(graph, id);
-    bool is_gather = graph_class(graph, id) == CLASS_VIEW && node->n_args == 2;
-    return is_gather && graph_class(graph, node->args[1]) == CLASS_SORT ? id : NODE_NONE;
+    OpClass cls = graph_class(graph, id);
+    bool is_point = cls == CLASS_ELTWISE || cls == CLASS_CAST || cls == CLASS_VIEW;
+    NodeId order = cls == CLASS_SORT ? id : NODE_NONE;
+    for (uint32_t i = 0; i < node->n_args && is_point && n_steps && order == NODE_NONE; i++)
+        order = find_order(graph, node->args[i], n_steps - 1);
+    return order;
+}
+
+/* The gather by the order of a sort that views of one argument move, or the outermost of the views
+ * that has the shape of the sort, whose kernel can store it; NODE_NONE: it is none. A GPU's sort
+ * stores many numbers of several rows in more time than few searches save. */
+static NodeId find_ordered(const Grouper *p, NodeId id) {
+    enum { MOST_STEPS = 4 };
+    const Graph *graph = p->graph;
+    NodeId gather = id;
+    while (graph_class(graph, gather) == CLASS_VIEW && graph_node(graph, gather)->n_args == 1)
+        gather = graph_node(graph, gather)->args[0];
+    const Node *node = graph_node(graph, gather);
+    bool is_gather = graph_class(graph, gather) == CLASS_VIEW && node->n_args == 2;
+    NodeId order =
+        is_gather ? find_order(graph, node->args[1], p->has_cores ? MOST_STEPS : 0) : NODE_NONE;
+    if (order == NODE_NONE) return NODE_NONE;
+    const Shape *own = &graph_node(graph, order)->shape;
+    while (id != gather && !shape_equal(&graph_node(graph, id)->shape, own))
+        id = graph_node(graph, id)->args[0];
+    return id;
 }
 
 /* A sort reads its keys again and again, and segments search their numbers. The sort can store
@@ -157,7 +179,7 @@ static bool store_keys(Grouper *p, const uint32_t *makers) {
         OpClass cls = graph_class(p->graph, id);
         if (cls != CLASS_SORT && cls != CLASS_SEGMENT) continue;
         NodeId keys = graph_node(p->graph, id)->args[cls == CLASS_SEGMENT];
-        NodeId ordered = cls == CLASS_SEGMENT ? find_ordered(p->graph, keys) : NODE_NONE;
+        NodeId ordered = cls == CLASS_SEGMENT ? find_ordered(p, keys) : NODE_NONE;
         bool is_ordered = ordered != NODE_NONE && is_unstored(p, ordered, makers);
         if (is_ordered) keys = ordered;
         bool is_read = (is_ordered || is_inlined(p, keys, makers)) &&

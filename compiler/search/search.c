@@ -84,8 +84,10 @@ static bool rows_unmerged(const Region *region, Decisions *decisions) {
     return ask_reductions(region, decisions, DIRECTIVE_NO_MERGE);
 }
 
+/* A lane computes one result of segments after the other, while a map behind has all lanes. */
 static bool split_reductions(const Region *region, Decisions *decisions) {
-    return ask_reductions(region, decisions, DIRECTIVE_SPLIT_REDUCE);
+    bool changes = ask_class(region, CLASS_SEGMENT, decisions, DIRECTIVE_SPLIT_REDUCE);
+    return ask_reductions(region, decisions, DIRECTIVE_SPLIT_REDUCE) || changes;
 }
 
 /* A kernel with a concat computes all operands for all lanes and selects one of the values. */
