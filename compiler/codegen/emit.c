@@ -239,11 +239,11 @@ static bool refuse(const Emission *e, const Plan *plan) {
                        (unsigned long long)most_instructions(source));
 }
 
-/* The instructions of all functions of the module. */
-static uint32_t count_instructions(const Codegen *k) {
+/* The instructions of the functions of the module behind `last`; NULL: of all. */
+static uint32_t count_instructions(const Codegen *k, Val last) {
     uint32_t n = 0;
-    for (Val f = LLVMGetFirstFunction(k->module); f; f = LLVMGetNextFunction(f))
-        n += k_count_instructions(f);
+    Val f = last ? LLVMGetNextFunction(last) : LLVMGetFirstFunction(k->module);
+    for (; f; f = LLVMGetNextFunction(f)) n += k_count_instructions(f);
     return n;
 }
 
@@ -251,10 +251,11 @@ static bool lower_functions(Emission *e, const Plan *plan) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
         if (is_unit_full(e)) close_unit(e);
         if (!open_unit(e)) return false;
+        Val last = LLVMGetLastFunction(e->open->k.module);
         lower_function(&e->open->k, plan, i);
-        uint32_t n = count_instructions(&e->open->k);
-        e->n_lowered += n - e->n_instructions;
-        e->n_instructions = n;
+        uint32_t n = count_instructions(&e->open->k, last);
+        e->n_lowered += n;
+        e->n_instructions += n;
         if (e->n_lowered > most_instructions(plan->graph->source)) return refuse(e, plan);
     }
     return true;

@@ -1,15 +1,16 @@
-/* See part.h. A text that names a global is compared with none, since its constants may differ. */
+/* See part.h. A part that names a global is compared with none, since its constants may differ. */
 #include "codegen/part/part.h"
+
+#include "base/keytab.h"
+#include "codegen/part/part_key.h"
 
 #include <string.h>
 
-typedef struct Known {
-    const char *text, *name;
-} Known;
-
 struct PartTab {
     Arena *arena;
-    Vec(Known) parts;
+    KeyTab keys;
+    Vec(const char *) names; /* by ids of keys - 1 */
+    uint32_t n;              /* parts, also those without a key */
 };
 
 PartTab *parttab_new(Arena *arena) {
@@ -59,26 +60,13 @@ Part part_begin_kernel(Lower *lower) {
     return part_begin(lower, slots, n);
 }
 
-/* The machine, and the function's text without its name; NULL: it names a global. */
-static const char *text_of(const Part *part, Arena *arena) {
-    char *printed = LLVMPrintValueToString(part->function);
-    const char *from = strchr(printed, '('), *text;
-    bool names_global = false;
-    for (const char *at = from; (at = strchr(at, '@')) && !names_global; at++)
-        names_global = strncmp(at, "@llvm.", 6) != 0;
-    text = names_global ? NULL : str_format(arena, "%s%s", part->lower->k->target->name, from);
-    LLVMDisposeMessage(printed);
-    return text;
-}
-
-/* The name of the part with this text; `own` if there was none. */
-static const char *find_name(PartTab *tab, const char *text, const char *own) {
-    for (uint32_t i = 0; text && i < tab->parts.n; i++) {
-        const char *known = tab->parts.data[i].text;
-        if (known && strcmp(known, text) == 0) return tab->parts.data[i].name;
-    }
-    vec_push(tab->arena, &tab->parts, ((Known){text, own}));
-    return own;
+/* The name of the part that is equal to this one; `own` if there was none. */
+static const char *find_name(PartTab *tab, const Part *part, const char *own) {
+    VecU32 key = {0};
+    if (!part_key(part->lower->k, part->function, &key)) return own;
+    uint32_t id = keytab_intern(tab->arena, &tab->keys, &key);
+    if (id > tab->names.n) vec_push(tab->arena, &tab->names, own);
+    return tab->names.data[id - 1];
 }
 
 /* Attributes of the caller's function hold for the part too. */
@@ -95,13 +83,14 @@ static void take_attributes(const Part *part) {
 static void keep_or_declare(Part *part, LLVMTypeRef type) {
     const Codegen *k = part->lower->k;
     PartTab *tab = k->parts;
-    const char *own = str_format(tab->arena, "%s_part%u", k->symbol, tab->parts.n);
-    const char *name = find_name(tab, text_of(part, tab->arena), own);
+    const char *own = str_format(tab->arena, "%s_part%u", k->symbol, tab->n);
+    const char *name = find_name(tab, part, own);
     if (name != own) {
         LLVMDeleteFunction(part->function);
         part->function = LLVMGetNamedFunction(k->module, name);
         if (!part->function) part->function = LLVMAddFunction(k->module, name, type);
     } else {
+        tab->n++;
         LLVMSetValueName2(part->function, name, strlen(name));
         take_attributes(part);
     }

@@ -1,9 +1,9 @@
 /* Parts: functions that a kernel's code calls, so that equal code of several kernels exists once.
  *
- * A part is emitted like any code, and then compared as text with the parts before: of equal parts
- * of one artifact the first one stays. What differs between kernels and need not be a constant,
- * such as pointers and positions, is therefore handed to the part. Parts of one artifact may lie in
- * other units than their callers. */
+ * A part is emitted like any code, and then compared with the parts before, by its key
+ * (part_key.h): of equal parts of one artifact the first one stays. What differs between kernels
+ * and need not be a constant, such as pointers and positions, is therefore handed to the part.
+ * Parts of one artifact may lie in other units than their callers. */
 #ifndef FUSEC_CODEGEN_PART_PART_H
 #define FUSEC_CODEGEN_PART_PART_H
 
