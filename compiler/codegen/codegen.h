@@ -16,19 +16,28 @@ typedef struct CodeBytes {
 
 typedef struct BackOptions {
     const Target *target;
-    bool verify; /* run LLVM's verifier */
-    /* The manifest's text; NULL: none. PTX carries it as leading comment lines, an object in a
-     * section of its own. manifest_seal fills in its checksum afterwards. */
-    const char *manifest;
-    uint32_t n_threads; /* of codegen_emit, the caller's among them; 0: only the caller's */
+    bool verify;        /* run LLVM's verifier */
+    uint32_t n_threads; /* of an emission, the caller's among them; 0: only the caller's */
 } BackOptions;
 
 /* Whether every primitive and dtype of the plan has a lowering; reports those without. It must
  * never be skipped: LLVM aborts the process on an instruction that it cannot select. */
 bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags);
 
-/* Lowers all kernels of all plans, each distinct kernel once, and emits them. False: an error was
- * reported. */
+/* The emission of one artifact. */
+typedef struct Emission Emission;
+/* It lies on the arena, and must be closed, also after an escape. */
+Emission *codegen_open(Arena *arena, BackOptions options, CodeKind kind, Diags *diags);
+/* Lowers all kernels of all plans, each distinct kernel once. From then on other threads make code
+ * of them, and read nothing of the plans. False: an error was reported. */
+bool codegen_lower(Emission *emission, const Plan *const *plans, uint32_t n_plans);
+/* The code, once it is made. PTX carries the manifest as leading comment lines, an object in a
+ * section of its own; NULL: none. manifest_seal fills in its checksum afterwards. False: an error
+ * was reported. */
+bool codegen_finish(Emission *emission, const char *manifest, CodeBytes *code);
+/* Ends the threads and frees what does not lie on the arena. */
+void codegen_close(Emission *emission);
+/* All of these at once, without a manifest. */
 bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                   CodeKind kind, CodeBytes *code, Diags *diags);
 

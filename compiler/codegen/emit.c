@@ -157,10 +157,10 @@ static void finish(CodegenUnit *unit, const BackOptions *options, CodeKind kind)
         run_machine(unit, options->target, kind);
 }
 
-/* Lowering and taking units, on the caller's thread. A zeroed Emission may be disposed. */
-typedef struct Emission {
+/* Lowering and taking units, on the caller's thread. */
+struct Emission {
     Arena *arena;
-    const BackOptions *options;
+    BackOptions options;
     CodeKind kind;
     UnitQueue *queue;
     PartTab *parts;
@@ -170,12 +170,7 @@ typedef struct Emission {
     Text head;               /* of PTX */
     Vec(CodeBytes) pieces;   /* the results of units, each followed by a NUL */
     Diags *diags;
-} Emission;
-
-static void emission_dispose(Emission *e) {
-    if (e->queue) unit_queue_dispose(e->queue);
-    e->queue = NULL;
-}
+};
 
 static void add_piece(Emission *e, const char *data, size_t n_bytes) {
     char *copy = arena_copy(e->arena, data, n_bytes + 1);
@@ -196,7 +191,7 @@ static bool take(void *user, CodegenUnit *unit) {
     if (unit->broken)
         return diag_report(e->diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s", unit->broken,
                            unit->message ? unit->message : "no code");
-    if (is_ptx(e->options->target, e->kind)) {
+    if (is_ptx(e->options.target, e->kind)) {
         ptx_add_declarations(&e->head, &unit->ptx.head);
         add_piece(e, text_str(&unit->ptx.functions), unit->ptx.functions.n_bytes);
     } else {
@@ -222,7 +217,7 @@ static void close_unit(Emission *e) {
 /* Functions of PTX have units of their own, which keeps memory small. Objects have units of a size
  * at which LLVM's own work for a module is small. Other output is that of one module. */
 static bool is_unit_full(const Emission *e) {
-    if (is_ptx(e->options->target, e->kind)) return e->n_instructions > 0;
+    if (is_ptx(e->options.target, e->kind)) return e->n_instructions > 0;
     return e->kind == CODE_OBJECT && e->n_instructions >= UNIT_INSTRUCTIONS;
 }
 
@@ -276,9 +271,8 @@ static bool has_f8_mma(const Plan *const *plans, uint32_t n_plans) {
 }
 
 /* The manifest, the head and the functions as one text. */
-static CodeBytes join_ptx(const Emission *e) {
+static CodeBytes join_ptx(const Emission *e, const char *manifest) {
     CodeBytes begin[2] = {{.n_bytes = 0}, {e->head.data, e->head.n_bytes}}, all = {0};
-    const char *manifest = e->options->manifest;
     if (manifest) begin[0] = (CodeBytes){(char *)(uintptr_t)manifest, strlen(manifest)};
     size_t n_bytes = begin[0].n_bytes + begin[1].n_bytes;
     for (uint32_t i = 0; i < e->pieces.n; i++) n_bytes += e->pieces.data[i].n_bytes;
@@ -292,45 +286,55 @@ static CodeBytes join_ptx(const Emission *e) {
     return all;
 }
 
-static bool emit_units(Emission *e, const Plan *const *plans, uint32_t n_plans) {
-    for (uint32_t p = 0; p < n_plans; p++)
-        if (!lower_functions(e, plans[p])) return false;
-    if (!is_ptx(e->options->target, e->kind)) {
-        if (!open_unit(e)) return false;
-        if (e->kind == CODE_OBJECT && e->options->manifest)
-            embed_manifest(&e->open->k, e->options->manifest);
-    }
-    close_unit(e);
-    return unit_take_rest(e->queue);
+Emission *codegen_open(Arena *arena, BackOptions options, CodeKind kind, Diags *diags) {
+    Emission *e = arena_array(arena, Emission, 1);
+    *e = (Emission){
+        .arena = arena, .options = options, .kind = kind, .head.arena = arena, .diags = diags};
+    e->parts = parttab_new(arena);
+    return e;
 }
 
-static bool emit(Emission *e, const Plan *const *plans, uint32_t n_plans, CodeBytes *code) {
-    bool has_head = is_ptx(e->options->target, e->kind);
-    if (has_head) ptx_write_head(&e->head, e->options->target, has_f8_mma(plans, n_plans));
-    e->queue = unit_queue_new(e->arena, e->options, e->kind, finish, take, e);
-    if (!emit_units(e, plans, n_plans)) return false;
-    *code = has_head ? join_ptx(e) : object_join(e->arena, e->pieces.data, e->pieces.n);
+/* The last unit of an object stays open for the manifest. */
+bool codegen_lower(Emission *e, const Plan *const *plans, uint32_t n_plans) {
+    bool has_head = is_ptx(e->options.target, e->kind);
+    if (has_head) ptx_write_head(&e->head, e->options.target, has_f8_mma(plans, n_plans));
+    e->queue = unit_queue_new(e->arena, &e->options, e->kind, finish, take, e);
+    for (uint32_t p = 0; p < n_plans; p++)
+        if (!lower_functions(e, plans[p])) return false;
+    if (!has_head && !open_unit(e)) return false;
+    if (e->kind != CODE_OBJECT) close_unit(e);
     return true;
+}
+
+bool codegen_finish(Emission *e, const char *manifest, CodeBytes *code) {
+    if (e->open && manifest) embed_manifest(&e->open->k, manifest);
+    close_unit(e);
+    if (!unit_take_rest(e->queue)) return false;
+    bool has_head = is_ptx(e->options.target, e->kind);
+    *code = has_head ? join_ptx(e, manifest) : object_join(e->arena, e->pieces.data, e->pieces.n);
+    return true;
+}
+
+void codegen_close(Emission *e) {
+    if (e->queue) unit_queue_dispose(e->queue);
+    e->queue = NULL;
 }
 
 bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                   CodeKind kind, CodeBytes *code, Diags *diags) {
-    Emission *e = arena_array(arena, Emission, 1);
-    *e = (Emission){
-        .arena = arena, .options = &options, .kind = kind, .head.arena = arena, .diags = diags};
-    e->parts = parttab_new(arena);
+    Emission *e = codegen_open(arena, options, kind, diags);
     Escape *escape = arena_escape(arena), outer;
     if (escape) {
         memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
         int reason = setjmp(escape->jump);
         if (reason) { /* end the threads and dispose of LLVM's objects on this path too */
-            emission_dispose(e);
+            codegen_close(e);
             memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
             longjmp(escape->jump, reason);
         }
     }
-    bool ok = emit(e, plans, n_plans, code);
-    emission_dispose(e);
+    bool ok = codegen_lower(e, plans, n_plans) && codegen_finish(e, NULL, code);
+    codegen_close(e);
     if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
     return ok;
 }

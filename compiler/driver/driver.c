@@ -87,7 +87,12 @@ void driver_free(Driver *driver) {
     driver->arena = driver->scratch = driver->trial = driver->group_trials = NULL;
 }
 
-fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user) {
+static void close_emission(Driver *driver) {
+    if (driver->emission) codegen_close(driver->emission);
+    driver->emission = NULL;
+}
+
+static fusec_status guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user) {
     switch (setjmp(driver->escape.jump)) {
     case 0:
         return body(driver, user);
@@ -98,6 +103,12 @@ fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *)
         driver->failure = driver->escape.message;
         return FUSEC_INTERNAL;
     }
+}
+
+fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user) {
+    fusec_status status = guard(driver, body, user);
+    close_emission(driver);
+    return status;
 }
 
 bool driver_seal(char *artifact, size_t n_bytes) {
@@ -236,22 +247,26 @@ bool manifest_pass(const Planning *p) {
     return driver->manifest != NULL;
 }
 
-static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes *code) {
-    BackOptions options = {.target = driver->options.target,
-                           .manifest = manifest,
-                           .verify = driver->options.checks_llvm,
-                           .n_threads = driver->options.n_threads};
-    return codegen_emit(driver->arena, driver->plans, driver->planned->graphs.n, options, kind,
-                        code, &driver->diags);
+static BackOptions back_options(const Driver *driver) {
+    return (BackOptions){.target = driver->options.target,
+                         .verify = driver->options.checks_llvm,
+                         .n_threads = driver->options.n_threads};
+}
+
+bool lower_pass(const Planning *p) {
+    Driver *driver = p->user;
+    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
+                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
+                                                           : CODE_ASSEMBLY;
+    driver->emission = codegen_open(p->arena, back_options(driver), kind, p->diags);
+    return codegen_lower(driver->emission, driver->plans, p->n_units);
 }
 
 bool emit_pass(const Planning *p) {
     Driver *driver = p->user;
     bool is_artifact = driver->options.kind == driver_artifact_kind(driver->options.target);
-    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
-                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
-                                                           : CODE_ASSEMBLY;
-    if (!emit(driver, is_artifact ? driver->manifest : NULL, kind, &driver->code)) return false;
+    const char *manifest = is_artifact ? driver->manifest : NULL;
+    if (!codegen_finish(driver->emission, manifest, &driver->code)) return false;
     if (is_artifact && !manifest_seal(driver->code.data, driver->code.n_bytes))
         ice(p->arena, "the artifact has no manifest");
     return true;
@@ -277,10 +292,13 @@ static const char *decisions_text(const Driver *driver) {
     return text_str(&text);
 }
 
-static const char *llvm_text(Driver *driver) {
-    CodeBytes ir = {0};
-    if (!emit(driver, NULL, CODE_LLVM_IR, &ir)) return "";
-    return str_format(driver->arena, "%.*s", (int)ir.n_bytes, ir.data);
+/* The code without its manifest, of another emission than the driver's. */
+static const char *code_text(Driver *driver, CodeKind kind) {
+    CodeBytes code = {0};
+    if (!codegen_emit(driver->arena, driver->plans, driver->planned->graphs.n, back_options(driver),
+                      kind, &code, &driver->diags))
+        return "";
+    return str_format(driver->arena, "%.*s", (int)code.n_bytes, code.data);
 }
 
 /* The text of a pass's result. */
@@ -311,8 +329,10 @@ static const char *text_after(Driver *driver, PassId pass) {
         return driver->ledger ? driver->ledger : "";
     case PASS_MANIFEST:
         return driver->manifest;
+    case PASS_LOWER:
+        return code_text(driver, CODE_LLVM_IR);
     case PASS_EMIT:
-        return llvm_text(driver);
+        return code_text(driver, CODE_ASSEMBLY);
     case PASS_COUNT:
         break;
     }

@@ -11,6 +11,7 @@ bool check_pass(const Planning *p);
 bool contract_pass(const Planning *p);
 bool ledger_pass(const Planning *p);
 bool legal_pass(const Planning *p);
+bool lower_pass(const Planning *p);
 bool manifest_pass(const Planning *p);
 bool emit_pass(const Planning *p);
 

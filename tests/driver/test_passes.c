@@ -47,8 +47,9 @@ static const struct {
     [PASS_PLACE] = {"variant", "variant"},
     [PASS_LEDGER] = {"totals:", "totals:"},
     [PASS_LEGAL] = {"variant", "variant"},
+    [PASS_LOWER] = {"define ", "define "},
     [PASS_MANIFEST] = {"graph", "graph"},
-    [PASS_EMIT] = {"define ", "define "},
+    [PASS_EMIT] = {".entry ", ".entry "},
 };
 
 Test(passes, each_is_watched_in_order_and_leaves_a_dump) {
