@@ -406,13 +406,19 @@ static uint32_t load_pointers(Lower *lower, uint32_t slot) {
     return slot;
 }
 
+/* The index of the row kernel that follows on GEMMs of the launch; the number of kernels: there is
+ * none. */
+static uint32_t find_rows(const Plan *plan, const Launch *launch) {
+    uint32_t rows = 1;
+    while (rows < launch->n && !form_info(launch_kernel(plan, launch, rows)->form)->reduces_rows)
+        rows++;
+    return rows;
+}
+
 /* Sets up the Lowers of the kernels of the launch, which one template call emits. */
 static Lower *make_cpu_lowers(const Lower *lower, const Launch *launch) {
-    uint32_t slot = 0, v = variant_number(lower);
+    uint32_t slot = 0, v = variant_number(lower), rows = find_rows(lower->plan, launch);
     Lower *lowers = arena_array(lower->k->arena, Lower, launch->n);
-    bool has_rows =
-        launch->n > 1 &&
-        form_info(launch_kernel(lower->plan, launch, launch->n - 1)->form)->reduces_rows;
     for (uint32_t j = 0; j < launch->n; j++) {
         const Kernel *kernel = launch_kernel(lower->plan, launch, j);
         lower_init(&lowers[j], lower->k, lower->plan, kernel, &kernel->variants[v]);
@@ -421,11 +427,12 @@ static Lower *make_cpu_lowers(const Lower *lower, const Launch *launch) {
         lowers[j].entry = lower->entry;
         memcpy(lowers[j].symbols, lower->symbols, sizeof lower->symbols);
         load_constants(&lowers[j], launch, j);
-        lowers[j].n_together = launch->n - has_rows;
+        lowers[j].n_together = rows;
         note_written(&lowers[j], launch);
         slot = load_pointers(&lowers[j], slot);
     }
-    if (has_rows) lowers->rows = &lowers[launch->n - 1];
+    if (rows < launch->n) lowers->rows = &lowers[rows];
+    if (rows + 1 < launch->n) lowers->behind_rows = &lowers[rows + 1];
     return lowers;
 }
 

@@ -306,20 +306,6 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     return variant;
 }
 
-/* The level's variant without other conditions, which is its last: rows in one work unit are short
- * enough for it. Where the rows have no code of the level, it is that of the best they have. */
-static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
-    const Kernel *consumer = consumer_of(t);
-    uint32_t v = kernel_last_of_level(consumer, predicate_level(&of_first->predicate));
-    if (v == consumer->n_variants)
-        v = kernel_last_of_level(consumer, predicate_level(&consumer->variants->predicate));
-    Variant variant = consumer->variants[v];
-    if (predicate_level(&of_first->predicate))
-        predicate_require_level(&variant.predicate, predicate_level(&of_first->predicate));
-    variant.grid = of_first->grid;
-    return variant;
-}
-
 /* Whether a block of the variant has whole rows. In a cluster that splits k no block has. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
     return !template_info(variant->sched.template)->cluster_splits_k &&
@@ -354,7 +340,7 @@ static bool continue_rows(const Composer *c, Trial *t) {
         if (!leaves_rows(variant, n)) continue;
         of_first[kept] = *variant;
         of_rows[kept++] = c->target->has->cores
-                              ? cpu_row_variant(t, variant)
+                              ? trial_cpu_row_variant(consumer_of(t), variant)
                               : gpu_row_variant(t, variant, v + 1 == first->n_variants, n);
     }
     kernel_set_variants(c->scratch, first, of_first, kept);

@@ -102,6 +102,19 @@ void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v) {
     for (uint32_t k = 0; k < n; k++) kernels[k].variants[v].sched.is_wide = is_wide;
 }
 
+/* The level's variant without other conditions, which is its last: rows in one work unit are short
+ * enough for it. Where the rows have no code of the level, it is that of the best they have. */
+Variant trial_cpu_row_variant(const Kernel *rows, const Variant *of_gemm) {
+    uint32_t v = kernel_last_of_level(rows, predicate_level(&of_gemm->predicate));
+    if (v == rows->n_variants)
+        v = kernel_last_of_level(rows, predicate_level(&rows->variants->predicate));
+    Variant variant = rows->variants[v];
+    if (predicate_level(&of_gemm->predicate))
+        predicate_require_level(&variant.predicate, predicate_level(&of_gemm->predicate));
+    variant.grid = of_gemm->grid;
+    return variant;
+}
+
 /* Prices and contracts. */
 
 static Prices price_of(const Composer *c, const Plan *plan) {

@@ -134,6 +134,9 @@ bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices);
  * the indices of all. */
 void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v);
 
+/* CPU: the row kernel's variant in the units of that variant of a GEMM. */
+Variant trial_cpu_row_variant(const Kernel *rows, const Variant *of_gemm);
+
 /* Whether the source requires a kernel of its own for a value of the kernel. */
 bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel);
 /* Sets the edges of `plan`, the composer's or a copy, over which the last of the launch's first `n`

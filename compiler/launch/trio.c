@@ -44,7 +44,9 @@ bool trio_is_plain_store(const Trio *t, const Kernel *kernel, const Store *store
            store->address == access_address(kernel, &axes, &t->plan->buffers.data[store->buffer]);
 }
 
-bool trio_is_gemm(const Kernel *kernel) {
+bool trio_is_gemm(const Trio *t, const Kernel *kernel) {
+    if (t->target->has->cores)
+        return form_info(kernel->form)->multiplies && sched_cpu_gemm_is_in_trio(kernel, t->target);
     if (!form_info(kernel->form)->multiplies ||
         dtype_bytes(gemm_operand_dtype(kernel)) != GEMM_ROWS_GEMM_ELEM_BYTES)
         return false;
@@ -54,7 +56,7 @@ bool trio_is_gemm(const Kernel *kernel) {
 }
 
 bool trio_are_scores(const Trio *t, const Kernel *kernel, int64_t most_k) {
-    return trio_is_gemm(kernel) && kernel->row_stores.n == 1 &&
+    return trio_is_gemm(t, kernel) && kernel->row_stores.n == 1 &&
            dim_hi(t->dims, kernel_n_reduced(kernel)) <= most_k &&
            dim_lo(t->dims, kernel_n_reduced(kernel)) > 0 &&
            trio_is_plain_store(t, kernel, kernel->row_stores.data, kernel->n_parallel);
@@ -73,7 +75,7 @@ static bool goes_over(const Trio *t, const Kernel *rows, const Kernel *scores) {
  * operand. */
 static bool multiplies(const Trio *t, const Kernel *result, const Kernel *scores,
                        int64_t most_columns) {
-    if (!trio_is_gemm(result) || result->n_parallel > MAX_ACCESS_AXES) return false;
+    if (!trio_is_gemm(t, result) || result->n_parallel > MAX_ACCESS_AXES) return false;
     const Scalar *left = scalar_get(result->scalars, result->reduces.data[0].value);
     AccessAxes axes = access_first_axes(result->n_parallel - 1);
     DimId n = kernel_axis_extent(result, gemm_axis_n(result));

@@ -29,8 +29,9 @@ bool trio_is_alone(const Trio *t, uint32_t launch);
 bool trio_find_reader(const Trio *t, uint32_t maker, uint32_t buffer, uint32_t *reader);
 /* Whether the store is at the row-major position of the kernel's first axes. */
 bool trio_is_plain_store(const Trio *t, const Kernel *kernel, const Store *store, uint32_t n_axes);
-/* Whether it is a matmul on tensor cores with 16-bit operands. */
-bool trio_is_gemm(const Kernel *kernel);
+/* Whether it is a matmul on tensor cores with 16-bit operands, or one of a CPU that shares units
+ * with other kernels. */
+bool trio_is_gemm(const Trio *t, const Kernel *kernel);
 /* Whether it is such a matmul of at least one and at most `most_k` k, whose one store is plain. */
 bool trio_are_scores(const Trio *t, const Kernel *kernel, int64_t most_k);
 /* Finds the launches of the other two kernels, if that of the scores, which are some, is known. */

@@ -71,6 +71,8 @@ static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
     if (!gemm->is_transposed && has_one_vector && !is_wide) most_rows = SCHED_CPU_STRIP_ROWS;
     if (gemm->leaves_rows)
         most_rows = is_wide || has_one_vector ? SCHED_CPU_POINTER_ROWS : SCHED_CPU_LOW_TILE_ROWS;
+    if (gemm->launch.is_in_trio)
+        most_rows = is_wide ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
     uint32_t rows = cut(n_rows, most_rows, 1);
     return (Tile){rows, most_vectors(gemm, rows)};
 }
@@ -112,12 +114,17 @@ static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_tile(gemm, n_rows);
     if (n_columns < 1) return (Tile){tile.rows, 1};
-    if (!gemm->has_amx && n_rows > tile.rows && n_rows <= SCHED_CPU_UNIT_TILES * tile.rows &&
-        n_rows == dim_hi(gemm->dims, gemm->rows))
+    if (!gemm->has_amx && !gemm->launch.is_in_trio && n_rows > tile.rows &&
+        n_rows <= SCHED_CPU_UNIT_TILES * tile.rows && n_rows == dim_hi(gemm->dims, gemm->rows))
         tile = fit_rows(gemm, tile, n_rows);
     int64_t n_across = ceil_div(n_columns, (int64_t)tile.vectors * gemm->lanes);
     tile.vectors = (uint32_t)ceil_div(n_columns, n_across * gemm->lanes);
     return tile;
+}
+
+/* Whether the lhs is made by a row kernel of the launch: then a block has all of k. */
+static bool is_behind_rows(const Gemm *gemm) {
+    return gemm->launch.is_in_trio && !gemm->launch.has_rows;
 }
 
 static int64_t block_columns(const Gemm *gemm) {
@@ -146,6 +153,8 @@ static int64_t most_row_depth(const Gemm *gemm) {
 static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
     int64_t bytes = gemm->has_amx ? SCHED_CPU_AMX_DEPTH_BYTES : SCHED_CPU_DEPTH_BYTES;
     int64_t most = bytes / gemm->packed_bytes, room = most * block_columns(gemm);
+    if (is_behind_rows(gemm)) return dim_hi(gemm->dims, gemm->depth) + gemm->lanes;
+    if (gemm->launch.is_in_trio) return most;
     if (gemm->leaves_columns) return most_row_depth(gemm);
     if (gemm->leaves_rows && gemm->launch.n_gemms == 1) return room / columns;
     bool has_one_vector = !gemm->is_transposed && dim_hi(gemm->dims, gemm->columns) <= gemm->lanes;
@@ -158,9 +167,11 @@ static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
  * units for several threads, as far as their packing allows. */
 static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns) {
     int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.n_gemms;
+    if (is_behind_rows(gemm)) return SCHED_CPU_TRIO_ROWS;
     if (!gemm->launch.has_rows || gemm->is_transposed) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
     bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->cpu_gemm.tile_k;
+    if (gemm->launch.is_in_trio && is_one_block) return SCHED_CPU_TRIO_ROWS;
     return has_panels || is_one_block ? min_i64(most, SCHED_CPU_LONG_ROWS) : most;
 }
 
@@ -411,7 +422,7 @@ static void add_few_rows(const Gemm *gemm, Candidates *list) {
     static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS};
     int64_t most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
-    if (gemm->has_strips) return;
+    if (gemm->has_strips || gemm->launch.is_in_trio) return;
     if (!has_panels && (gemm->leaves_columns || !can_stream(gemm))) return;
     for (uint32_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         Variant *variant = candidate_at_most(list, gemm->rows, bounds[i]);
@@ -532,6 +543,37 @@ static bool have_one_left(const Kernel *a, const Kernel *b) {
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
     return SCHED_CPU_WIDEST_ROW_BYTES / gemm.acc_bytes;
+}
+
+static int64_t round_up(int64_t n, int64_t step) {
+    return ceil_div(n, step) * step;
+}
+
+bool sched_cpu_gemm_is_in_trio(const Kernel *kernel, const Target *target) {
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    bool may = !kernel->choice && kernel->segment_axis == NO_AXIS &&
+               dim_lo(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel))) >=
+                   SCHED_CPU_GEMM_ONLINE_LEAST_ROWS;
+    for (uint32_t i = 0; i < target_n_levels(target); i++) {
+        Gemm gemm = gemm_of(kernel, target_level(target, i));
+        may = may && !gemm.is_transposed && !gemm.leaves_rows && !gemm.leaves_columns &&
+              !gemm.has_strips;
+    }
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Sched *sched = &kernel->variants[v].sched;
+        may = may && template_info(sched->template)->joins_gemms && !sched->cpu_gemm.has_amx;
+    }
+    return may;
+}
+
+int64_t sched_cpu_gemm_stack_bytes(const Kernel *kernel, const Sched *sched) {
+    const CpuGemmSched *own = &sched->cpu_gemm;
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    int64_t k = dim_hi(dims, kernel_n_reduced(kernel)), depth = own->tile_k + sched->lanes;
+    int64_t n_partials = k > own->tile_k ? own->tile_m : own->register_m;
+    int64_t n = depth * round_up(own->register_m, sched->lanes) + n_partials * own->tile_n;
+    if (!kernel->panel_columns) n += depth * own->tile_n;
+    return n * dtype_bytes(kernel->reduces.data[0].acc);
 }
 
 /* Without columns, a value passed to another kernel would have no row axis. */

@@ -16,6 +16,9 @@ typedef struct GemmLaunch {
     uint32_t n_gemms, n_kernels;
     const Kernel *kernels;
     bool has_rows;
+    /* CPU: the rows are the lhs of another GEMM in the same units. Both GEMMs have register tiles
+     * of as many rows. */
+    bool is_in_trio;
     uint32_t row_bytes;
 } GemmLaunch;
 
@@ -86,6 +89,10 @@ typedef struct GemmPanel {
 bool sched_cpu_gemm_panel(const Kernel *kernel, const Target *target, GemmPanel *panel);
 /* CPU: the most columns of a GEMM whose whole rows fit one work unit. */
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target);
+/* CPU: whether the GEMM may be one of two in GemmLaunch.is_in_trio; and the bytes of a unit's
+ * operands and partial results on the stack, at most. */
+bool sched_cpu_gemm_is_in_trio(const Kernel *kernel, const Target *target);
+int64_t sched_cpu_gemm_stack_bytes(const Kernel *kernel, const Sched *sched);
 /* CPU: whether one loop over k can compute both GEMMs: they have a common lhs, the same k, and rhs
  * operands of the same layout. */
 bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b);

@@ -11,8 +11,10 @@
  * pass to another in registers.
  *
  * A row kernel of the same launch runs on rows as soon as they are complete, while they are in the
- * cache. Then a unit has all columns. Values that only the row kernel reads are on the stack, at a
- * pointer offset so that the indices of global memory reach them. */
+ * cache. Then a unit has all columns. Values that only kernels of the launch read are on the stack,
+ * at a pointer offset so that the indices of global memory reach them. The rows may be the lhs of
+ * another GEMM of the launch. Its columns are packed once for the tile, and it multiplies each
+ * panel of rows as soon as the row kernel has made it. */
 #include "codegen/cpu_gemm/gemm.h"
 #include "codegen/part/part.h"
 
@@ -23,8 +25,9 @@
 typedef struct SequenceGemms {
     Gemm *gemms;
     uint32_t n;
-    Lower *rows; /* the row kernel that follows, or NULL */
-    Val *passed; /* per argument of `rows`: its stack memory if only `rows` reads it, or NULL */
+    Lower *rows;  /* the row kernel that follows, or NULL */
+    Val *passed;  /* per argument of `rows`: its stack memory if it is not global, or NULL */
+    Gemm *behind; /* the GEMM whose lhs the row kernel makes, or NULL */
 } SequenceGemms;
 
 /* Whether the GEMM uses the packed rows of the first one: they have a common lhs. */
@@ -107,6 +110,11 @@ static Val row_number(const SequenceGemms *sequence, Val row) {
     return k_add(k, before, k_index_cast(k, row, k->i64));
 }
 
+static void place_buffer(Lower *lower, uint32_t buffer, Val pointer) {
+    uint32_t arg = kernel_find_arg(lower->kernel, buffer);
+    if (arg != NO_ARG) lower->pointers[arg] = pointer;
+}
+
 /* Offsets the stack pointers so that row `begin` is the first row of the memory. */
 static void place_rows(const SequenceGemms *sequence, Val begin) {
     Lower *rows = sequence->rows;
@@ -119,12 +127,21 @@ static void place_rows(const SequenceGemms *sequence, Val begin) {
         uint32_t buffer = rows->kernel->args.data[i];
         LLVMTypeRef type = k_memory_type(k, rows->plan->buffers.data[buffer].dtype, 1);
         rows->pointers[i] = k_gep(k, type, sequence->passed[i], back);
-        for (uint32_t p = 0; p < sequence->n; p++) {
-            Lower *maker = sequence->gemms[p].lower;
-            uint32_t arg = kernel_find_arg(maker->kernel, buffer);
-            if (arg != NO_ARG) maker->pointers[arg] = rows->pointers[i];
-        }
+        for (uint32_t p = 0; p < sequence->n; p++)
+            place_buffer(sequence->gemms[p].lower, buffer, rows->pointers[i]);
+        if (sequence->behind) place_buffer(sequence->behind->lower, buffer, rows->pointers[i]);
     }
+}
+
+static void make_behind(SequenceGemms *sequence, Lower *lower) {
+    Gemm *gemm = sequence->behind = arena_array(lower->k->arena, Gemm, 1);
+    *gemm = gemm_new(lower);
+    gemm_choose_stores(gemm, false);
+    make_arrays(gemm, gemm);
+    gemm->has_pairs = gemm_may_pair(gemm);
+    if (gemm->n_tile_rows != sequence->gemms->n_tile_rows)
+        ice(lower->k->arena, "%s has panels of %u rows, not of %u", lower->kernel->name,
+            gemm->n_tile_rows, sequence->gemms->n_tile_rows);
 }
 
 /* The row kernel is a part: all variants have the same, and so have other GEMMs. */
@@ -255,6 +272,37 @@ static void turn_panels(Gemm *gemm, Val kept) {
     if_end(k, &full);
 }
 
+/* The GEMM behind the row kernel. */
+
+/* Goes to the tile of the first GEMM, and packs all columns. */
+static void take_columns_behind(const SequenceGemms *sequence) {
+    const Gemm *first = sequence->gemms;
+    Gemm *gemm = sequence->behind;
+    Lower *lower = gemm->lower;
+    gemm->batch = first->batch;
+    lower_split(lower, gemm->batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
+    gemm->row_begin = first->row_begin;
+    gemm->row_end = first->row_end;
+    gemm->column_begin = gemm->k_begin = gemm->partials_row = lower_index_const(lower, 0);
+    gemm->n_columns = lower_dim(lower, gemm->column.extent);
+    gemm->n_k = lower_dim(lower, gemm->k_extent);
+    gemm_find_offsets(gemm);
+    if (gemm->has_panels)
+        gemm->columns = gemm_find_panels(gemm);
+    else
+        gemm_pack_columns(gemm);
+}
+
+/* Multiplies the panel's rows, and stores the results. */
+static void fold_panel_behind(const SequenceGemms *sequence) {
+    Gemm *gemm = sequence->behind;
+    const SequenceGemms alone = {.gemms = gemm, .n = 1};
+    gemm->panel_begin = sequence->gemms->panel_begin;
+    gemm_pack_rows(gemm);
+    gemm_tiles(gemm);
+    finish_rows(&alone);
+}
+
 /* Loops. */
 
 /* Gives the GEMM the loop position of the first one. */
@@ -306,6 +354,7 @@ static void each_panel(const SequenceGemms *sequence) {
     else
         finish_batches(sequence);
     if (has_rows) go_over_rows(sequence, loop.index, n_panel_rows(first));
+    if (sequence->behind) fold_panel_behind(sequence);
     if_end(k, &last);
     loop_end(k, &loop);
     if (!sequence->rows || !is_transposed(first)) return;
@@ -470,11 +519,13 @@ void emit_cpu_gemm(Lower *lower) {
         all_pair = all_pair && gemm_may_pair(&sequence.gemms[p]);
     for (uint32_t p = 0; p < sequence.n; p++) sequence.gemms[p].has_pairs = all_pair;
     if (sequence.rows) make_room(&sequence);
+    if (lower->behind_rows) make_behind(&sequence, lower->behind_rows);
     if (sequence.gemms->has_amx) gemm_amx_begin(lower->k);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     units.step = set_units(sequence.gemms, units.index, units.to);
     if (sequence.rows && is_transposed(sequence.gemms))
         place_rows(&sequence, sequence.gemms->column_begin);
+    if (sequence.behind) take_columns_behind(&sequence);
     if (sequence.gemms->sweep)
         sweep_image(&sequence);
     else

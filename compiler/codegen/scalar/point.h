@@ -65,9 +65,10 @@ typedef struct Lower {
      * per tile. Otherwise 1. */
     uint32_t n_together, n_codes;
     struct Lower *rows; /* a row kernel of the sequence that the template itself emits, or NULL */
-    const Smem *smem;   /* per Kernel.args; NULL: no argument is in shared memory */
-    BlockTile *tile;    /* in a sequence, else NULL */
-    bool is_one_block;  /* a one-block launch: its block has a multiprocessor to itself */
+    struct Lower *behind_rows; /* CPU: a GEMM whose lhs that row kernel makes, or NULL */
+    const Smem *smem;          /* per Kernel.args; NULL: no argument is in shared memory */
+    BlockTile *tile;           /* in a sequence, else NULL */
+    bool is_one_block;         /* a one-block launch: its block has a multiprocessor to itself */
     bool triggers_next; /* GPU, PDL: the template must still emit the trigger that lets the next
                          * launch begin */
     SharedTiles *tiles;

@@ -31,7 +31,7 @@ static const Kernel *kernel_of(const Coster *c, uint32_t k) {
 
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel) {
     if (!cost_is_gemm_rows_gemm(c) || kernel != kernel_of(c, GEMM_ROWS_GEMM_SCORES)) return 1;
-    if (c->launch->n < GEMM_ROWS_GEMM_KERNELS) return 1;
+    if (c->launch->n < GEMM_ROWS_GEMM_KERNELS || !c->card->has->blocks) return 1;
     return kernel_of(c, GEMM_ROWS_GEMM_ROWS)->stages.n;
 }
 
