@@ -12,9 +12,10 @@ typedef struct KnownTrial {
     GroupTrial trial;
 } KnownTrial;
 
-/* The first round of a plan has other facts than the last one of the plan before, and one layer has
+/* Of the latest trials of an entry those of the same group are looked at, and some of other groups.
+ * The first round of a plan has other facts than the last one of the plan before, and one layer has
  * others than the next. */
-enum { N_KNOWN_TRIALS = 32, N_KNOWN_STEPS = 8 };
+enum { N_KNOWN_TRIALS = 512, N_OTHER_TRIALS = 32, N_KNOWN_STEPS = 8 };
 
 /* A reduction or target that a group gets last. */
 typedef struct Value {
@@ -253,10 +254,14 @@ static bool holds(const GroupMemo *memo, const InlineInput *input, KnownTrial *k
 
 FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
                             FoundTrial held) {
+    uint32_t n_others = 0;
     KnownTrial **at = &key.entry->last;
     for (uint32_t i = 0; i < N_KNOWN_TRIALS && *at; i++, at = &(*at)->before) {
         KnownTrial *known = *at;
         FoundTrial found = {&known->trial, key.base - known->trial.base};
+        bool is_other = found.distance != 0;
+        if (is_other && n_others == N_OTHER_TRIALS) continue;
+        n_others += is_other;
         if (!holds(memo, input, known, found, held)) continue;
         *at = known->before;
         known->before = key.entry->last;

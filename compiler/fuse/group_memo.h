@@ -52,8 +52,8 @@ typedef struct FoundTrial {
     const GroupTrial *trial; /* NULL: none */
     NodeId distance;         /* modulo 2^32 */
 } FoundTrial;
-/* One of the latest trials of the key's entry, if all facts are those of the trial. The facts of
- * `held`, which may be none, are known to be. */
+/* A trial of the key's entry, of the same group or one of the latest, if all facts are those of the
+ * trial. The facts of `held`, which may be none, are known to be. */
 FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
                             FoundTrial held);
 /* The group's node in place of the trial's, of its lists or where it failed. */

@@ -12,7 +12,9 @@ enum { MANY_READERS = 16 }; /* a layer has fewer readers of its values */
 
 typedef enum KindFlag {
     KIND_NUMBER, /* computed from sources alone */
-    KIND_SHARED, /* an input, a param or a number, or computed from them and read by many */
+    KIND_GIVEN,  /* computed from inputs and sources alone, not from params */
+    KIND_SHARED, /* an input, a param or a number, or computed from them, or from what is given
+                  * alone, and read by many */
     KIND_TWIN,   /* of these: another has its look, and none of these lies before its last reader */
     KIND_MET,    /* of these: one of its look lies before its last reader, or it before theirs */
     KIND_PLAIN,  /* a plain literal: see is_plain */
@@ -73,8 +75,11 @@ static void find_shared(KindFinder *kinds, const Readers *readers) {
         const Node *node = graph_node(kinds->graph, id);
         bool is_bound = graph_is_bound(kinds->graph, id);
         bool is_number = !is_bound && has_all(kinds, node, KIND_NUMBER);
-        bool is_read = readers[id].n >= MANY_READERS && has_all(kinds, node, KIND_SHARED);
+        bool is_given = is_bound ? node->op == OP_INPUT : has_all(kinds, node, KIND_GIVEN);
+        bool is_read =
+            readers[id].n >= MANY_READERS && (is_given || has_all(kinds, node, KIND_SHARED));
         node_set(kinds->flags, id, KIND_NUMBER, is_number);
+        node_set(kinds->flags, id, KIND_GIVEN, is_given);
         node_set(kinds->flags, id, KIND_SHARED, is_bound || is_number || is_read);
     }
 }

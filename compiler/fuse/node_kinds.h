@@ -2,10 +2,10 @@
  * attributes are equal, and so are those of their arguments, which lie at equal distances before
  * them. A node that is fixed is a kind by itself, and the same argument of all nodes of a kind:
  * inputs, params, values that are computed from sources alone, and values that many nodes read and
- * that are computed from fixed ones. But one with one reader belongs to a layer, as weights do, and
- * is not fixed. Nor are equal ones, each of which is read for the last time before the next comes.
- * Literals on whose values inlining does not depend may differ: nodes of a kind read such a literal
- * again at equal distances.
+ * that are computed from fixed ones, or from inputs and no param. But one with one reader belongs
+ * to a layer, as weights do, and is not fixed. Nor are equal ones, each of which is read for the
+ * last time before the next comes. Literals on whose values inlining does not depend may differ:
+ * nodes of a kind read such a literal again at equal distances.
  *
  * Layers of a model repeat a group of nodes, and so do graphs of a program. Inlining of the second
  * group has the result of the first, at other nodes. */

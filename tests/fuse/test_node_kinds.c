@@ -151,3 +151,40 @@ Test(node_kinds, graphs_share_trials_and_no_kernel_changes) {
     arena_free(trials);
     arena_free(arena);
 }
+
+/* What is computed from inputs alone, as angles of positions, and read by all layers. */
+Test(node_kinds, what_inputs_determine_is_shared_by_layers) {
+    Arena *arena = arena_new(NULL);
+    const char *layers = chain(arena, "  a# = v$ * t\n  v# = softmax(a#) + a#\n", 20);
+    const char *at = strstr(layers, "  v0 = x\n");
+    const char *source =
+        str_format(arena, "%.*s  t = cos(s * b)\n%s", (int)(at - layers), layers, at);
+    const Graph *graph = plans_parse(arena, source)->graphs.data[0];
+    KindTab tab = {.looks = {.keys = {0}}};
+    NodeKinds *kinds = node_kinds_new(arena, &tab, graph);
+    cr_expect(node_is_fixed(kinds, node_of(graph, "t")));
+    cr_expect_eq(node_kind(kinds, node_of(graph, "a2")), node_kind(kinds, node_of(graph, "a20")));
+    arena_free(arena);
+}
+
+/* The second plan of a graph, one of whose nodes has a directive, tries few of the groups anew,
+ * also where each layer has a trial of its own. */
+Test(node_kinds, another_plan_of_a_graph_finds_the_trials_of_each_layer) {
+    enum { N = 60 };
+    Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
+    const char *source = chain(arena, "  v# = v$ + softmax(v$)\n", N);
+    const Graph *graph = plans_parse(arena, source)->graphs.data[0];
+    Diags diags = {.arena = arena};
+    uint64_t n_tried = 0;
+    GroupMemo *memo = group_memo_new(known_groups_new(arena), trials, graph, &n_tried);
+    fused_text(arena, graph, memo);
+    uint64_t n_first = n_tried;
+    Decisions *decisions = decisions_new(arena, graph->nodes.n);
+    decisions_add(decisions, node_of(graph, "v60"), DIRECTIVE_OWN_KERNEL);
+    FuseOptions options = {.memo = memo, .decisions = decisions};
+    cr_assert(plans_fuse_with(arena, graph, options, &diags));
+    cr_expect(n_tried - n_first < n_first / 8, "%d of %d scalars", (int)(n_tried - n_first),
+              (int)n_first);
+    arena_free(trials);
+    arena_free(arena);
+}
