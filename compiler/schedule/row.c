@@ -114,12 +114,12 @@ static bool is_crowded(const Sched *sched, bool is_known) {
  * spills to fit one more, or fits one less. 0: no bound. Elements wider than 16 bits take longer to
  * load, and spill. */
 static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
-    uint32_t registers = pressure_least(s->arena, s->kernel, sched);
     bool keeps_many = sched->row.resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS;
-    if (keeps_many && sched->threads == SCHED_MANY_ROW_THREADS / 2)
-        return registers <= SCHED_MANY_REGISTERS && sched_widest_bytes(s->plan, s->kernel) <= 2 ? 3
-                                                                                                : 2;
-    if (sched->threads < SCHED_MANY_ROW_THREADS) return 0;
+    bool is_half = keeps_many && sched->threads == SCHED_MANY_ROW_THREADS / 2;
+    if (!is_half && sched->threads < SCHED_MANY_ROW_THREADS) return 0;
+    if (is_half && sched_widest_bytes(s->plan, s->kernel) > 2) return 2;
+    uint32_t registers = pressure_least(s->arena, s->kernel, sched);
+    if (is_half) return registers <= SCHED_MANY_REGISTERS ? 3 : 2;
     bool has_room = 2 * (registers + 8) * sched->threads <= PROCESSOR_REGISTERS;
     return has_room && sched->threads == SCHED_MANY_ROW_THREADS ? 2 : 1;
 }
