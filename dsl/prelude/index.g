@@ -7,7 +7,7 @@
 # element: what `sorted_segment_sum` takes.
 def sort_segments(x, segment_ids, axis=0) {
   k = axis_of(axis, rank(x))
-  own = of_rank(whole_numbers(segment_ids, "`segment_ids`"), 1, 1, "segment_ids")
+  own = of_rank(index_numbers(segment_ids, "`segment_ids`"), 1, 1, "segment_ids")
   n = dim(x, k)
   m = dim(own, 0)
   is_good = m == n
@@ -99,17 +99,28 @@ def scattered_at(src, index, places, axis) {
   return take_of_axis(first_part(src, index.shape, "src"), places, axis_of(axis, rank(src))) if kind(src) == "tensor" else src
 }
 
+# x plus sums of its places; where a sum is 0, as that of nothing is, x itself, so that -0 stays.
+def plus_sums(x, sums) = where(sums == 0, x, x + sums) if is_float(x) else x + sums
+
 # `x` plus all elements of `src` that `index` puts in each place, as in `scatter`.
 def scatter_add(x, axis, index, src) {
   places = places_beside(index, x)
   values, ids = sort_by_index(cast(scatter_source(x, places, src), compute(x)), places, axis)
   sums = sorted_segment_sum(values, ids, dim(x, axis), axis)
   z = cast(first_part(x, scatter_shape(x, axis, places), "x"), compute(x))
-  return with_first_part(x, cast(z + sums, dtype(x)))
+  return with_first_part(x, cast(plus_sums(z, sums), dtype(x)))
 }
 
 # The quotient of integers, cut off towards 0, of a dividend by a positive divisor, rounded down.
 def floored(quotient, dividend, divisor) = where(quotient * divisor > dividend, quotient - 1, quotient)
+
+# `reduce`, the word of a reduction. Another is an error.
+def reduce_word(reduce) {
+  is_word = kind(reduce) == "string"
+  adds = reduce == "sum" || reduce == "mean" || reduce == "prod" if is_word else false
+  is_good = adds || reduce == "amax" || reduce == "amin" if is_word else false
+  return reduce if is_good else error("`reduce` is a string: sum, prod, mean, amax or amin, in quotes")
+}
 
 # `x` joined with all elements of `src` that `index` puts in each place, as in `scatter`: their "sum",
 # "prod", "mean", "amax" or "amin". With include_self=false without the element of `x`, where there is another. A mean of
@@ -118,20 +129,20 @@ def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
   places = places_beside(index, x)
   z = cast(first_part(x, scatter_shape(x, axis, places), "x"), compute(x))
   n = dim(x, axis)
-  adds = reduce == "sum" || reduce == "mean"
+  word = reduce_word(reduce)
+  adds = word == "sum" || word == "mean"
   values, ids = sort_by_index(cast(scatter_source(x, places, src), compute(x)), places, axis)
   own = (sorted_segment_sum(values, ids, n, axis) if adds
-         else sorted_segment_prod(values, ids, n, axis) if reduce == "prod"
-         else sorted_segment_max(values, ids, n, axis) if reduce == "amax"
-         else sorted_segment_min(values, ids, n, axis) if reduce == "amin"
-         else error("`reduce` is sum, prod, mean, amax or amin"))
-  both = (z + own if adds else z * own if reduce == "prod"
-          else maximum(z, own) if reduce == "amax" else minimum(z, own))
+         else sorted_segment_prod(values, ids, n, axis) if word == "prod"
+         else sorted_segment_max(values, ids, n, axis) if word == "amax"
+         else sorted_segment_min(values, ids, n, axis))
+  both = (plus_sums(z, own) if adds else z * own if word == "prod"
+          else maximum(z, own) if word == "amax" else minimum(z, own))
   count = sorted_segment_sum(ones(ids.shape, i32), ids, n, axis)
   all = both if include_self else where(count > 0, own, z)
   terms = count + 1 if include_self else maximum(count, 1)
-  mean = all / cast(terms, compute(x)) if reduce == "mean" else all
-  rounded = mean if is_float(x) || reduce != "mean" else floored(mean, all, cast(terms, compute(x)))
+  mean = all / cast(terms, compute(x)) if word == "mean" else all
+  rounded = mean if is_float(x) || word != "mean" else floored(mean, all, cast(terms, compute(x)))
   return with_first_part(x, cast(rounded, dtype(x)))
 }
 
@@ -145,16 +156,16 @@ def indexed_slices(x, axis, index, source) {
 # `x` plus the slices of `source` at the places of the axis that `index`, i32[n] or i64[n], names.
 def index_add(x, axis, index, source) {
   k = axis_of(axis, rank(x))
-  ids = of_rank(whole_numbers(index, "`index`"), 1, 1, "index")
+  ids = of_rank(index_numbers(index, "`index`"), 1, 1, "index")
   slices = indexed_slices(x, k, ids, source)
   sums = segment_sum(cast(slices, compute(x)), ids, dim(x, k), k)
-  return cast(cast(x, compute(x)) + sums, dtype(x))
+  return cast(plus_sums(cast(x, compute(x)), sums), dtype(x))
 }
 
 # `x` with the slices of `source` at the places of the axis that `index` names, the last of several.
 def index_copy(x, axis, index, source) {
   k = axis_of(axis, rank(x))
-  ids = of_rank(whole_numbers(index, "`index`"), 1, 1, "index")
+  ids = of_rank(index_numbers(index, "`index`"), 1, 1, "index")
   slices = indexed_slices(x, k, ids, source)
   order = argsort(ids)
   last = sorted_segment_max(order, gather(ids, order), dim(x, k))

@@ -118,6 +118,12 @@ def interpolate_along(x, axis, m, scale, factor, mode, align_corners) {
   return interpolate_axis(x, axis, m, scale, is_cubic, align_corners) if smooth == none else smooth
 }
 
+# How long an axis of n elements becomes by a factor that is no integer. n must be a number.
+def scaled_extent(n, factor, axis) {
+  m = n if is_known(n) else error("axis {axis} has {n} elements, known at run time: give `size`, or an integer as `scale_factor`")
+  return whole(m * factor)
+}
+
 # x: [B, C, ..] with the other axes `scale_factor` times as long, or of the extents `size`. `mode` is "nearest",
 # "nearest-exact", "bicubic", "area", or "linear", "bilinear" or "trilinear" of one, two or three axes. A `scale_factor`
 # that is no integer is of axes whose extents are numbers. With `recompute_scale_factor` places follow from the sizes in
@@ -139,7 +145,7 @@ def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=f
     is_integer = kind(given) == "integer"
     scale = given if is_integer || given == none else whole(given) if whole(given) == given else none
     n = dim(x, k)
-    m = each(size, rank(x) - 2)[k - 2] if given == none else n * scale if scale != none else whole(n * given)
+    m = each(size, rank(x) - 2)[k - 2] if given == none else n * scale if scale != none else scaled_extent(n, given, k)
     factor = none if scale != none || align_corners || recompute_scale_factor else given
     along = none if is_area else interpolate_along(y, k, m, scale, factor, mode, align_corners)
     wide = y if is_area && scale == none else repeat_interleave(y, scale, axis=k) if is_area else along

@@ -29,12 +29,17 @@ def whole_numbers(x, name="indices") {
   return x if !is_float(x) && !is_f8 else error("{name} must be integers, not floats")
 }
 
+# `x`, a tensor of i32 or i64 that an error calls by this name. Another is an error.
+def index_numbers(x, name="indices") = x if dtype(x) == i32 || dtype(x) == i64 else refused_numbers(whole_numbers(x, name), name)
+# Other integers are an error.
+def refused_numbers(x, name) = error("{name} must be i32 or i64: write cast(.., i32)")
+
 # `index`, integers with an axis for each of x. Another is an error.
 def places_beside(index, x) {
   n = rank(x)
   m = rank(index)
   is_good = n == m
-  return whole_numbers(index, "`index`") if is_good else error("the rank of `index` must be {n}, as of `x`, not {m}")
+  return index_numbers(index, "`index`") if is_good else error("the rank of `index` must be {n}, as of `x`, not {m}")
 }
 
 # Takes the axis, or each axis of a list, away if its extent is 1; without `axis` all whose extent is the number 1.
@@ -267,7 +272,7 @@ def extent(x, axis, dtype=i32) = as_extent(dim(x, axis), dtype)
 def as_extent(n, dtype) = expand(const(n, dtype), [1]) if is_known(n) else iota([n + 1], dtype=dtype)[n:]
 
 # Slices of an axis by i32 index; an index outside is clamped.
-def index_select(x, axis, index) = gather(x, of_rank(index, 0, 1, "index"), axis=axis)
+def index_select(x, axis, index) = gather(x, index_numbers(of_rank(index, 0, 1, "index"), "`index`"), axis=axis)
 
 # The number of elements of a tensor of the shape.
 def n_elements(shape) = loop i in 0:len(shape) with n = 1 { return n * shape[i] }
@@ -275,14 +280,14 @@ def n_elements(shape) = loop i in 0:len(shape) with n = 1 { return n * shape[i] 
 # The elements of the axis that `indices` names at each place; in all other axes `x` and `indices` broadcast. With
 # `axis=none` the elements of all of `x`, in row-major order, as a vector. An index outside is clamped.
 def take_along_dim(x, indices, axis=-1) {
-  flat = gather(reshape(x, [-1]), reshape(whole_numbers(indices), [-1])) if axis == none else none
+  flat = gather(reshape(x, [-1]), reshape(index_numbers(indices), [-1])) if axis == none else none
   return take_along_joint(x, indices, axis) if flat == none else flat
 }
 
 # `take_along_dim` of one axis.
 def take_along_joint(x, indices, axis) {
   k = axis_of(axis, rank(x))
-  places = expand_beside(of_rank(whole_numbers(indices), rank(x), rank(x), "indices"), x, k)
+  places = expand_beside(of_rank(index_numbers(indices), rank(x), rank(x), "indices"), x, k)
   z = expand_beside(x, indices, k)
   is_good = is_same_shape(z.shape[:k] + z.shape[k + 1:], places.shape[:k] + places.shape[k + 1:])
   return take_of_axis(z, places if is_good else error("`indices` and `x` must broadcast in all axes but axis {k}"), k)

@@ -71,7 +71,8 @@ def median_along(x, axis, keep) {
   n = dim(x, a)
   front = x.shape[:a]
   back = x.shape[a + 1:]
-  s, _ = sort(x, axis=a)
+  has_some = most(-n) < 0
+  s, _ = sort(x if has_some else error("`x` may have no element to be the median: begin the ranges of its dims at 1"), axis=a)
   middle = slice(s, begin=[0] * a + [(n - 1) / 2] + [0] * (rank(x) - a - 1), shape=front + [1] + back)
   last = slice(s, begin=[0] * a + [n - 1] + [0] * (rank(x) - a - 1), shape=front + [1] + back)
   return reshape(where(last != last, last, middle), front + [1] + back if keep else front + back)

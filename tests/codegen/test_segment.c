@@ -172,6 +172,55 @@ Test(segment, prelude) {
     compile_free(&p);
 }
 
+/* What segments without elements are, and elements without sources: the signs of zeros show in
+ * quotients. */
+static const char of_none[] =
+    "dim N in 0..8\ngraph g(x: f32[2], h: f16[N], i: i32[N]) -> (sums: f16[2], add: f32[2], "
+    "self: f32[2], index: f32[2], prod: f16[2], most: f16[2], least: f16[2], mean: f32[2], "
+    "top: f32[2], raw: f16[2], whole: i32[2]) {\n  s = cast(h, f32)\n"
+    "  sums = 1.0 / segment_sum(h, i, 2)\n  add = 1.0 / scatter_add(x, 0, i, s)\n"
+    "  self = 1.0 / scatter_reduce(x, 0, i, s, \"sum\", include_self=false)\n"
+    "  index = 1.0 / index_add(x, 0, i, s)\n  prod = segment_prod(h, i, 2)\n"
+    "  most = segment_max(h, i, 2)\n  least = segment_min(h, i, 2)\n"
+    "  mean = 1.0 / scatter_reduce(x, 0, i, s, \"mean\")\n"
+    "  top = 1.0 / scatter_reduce(x, 0, i, s, \"amax\")\n"
+    "  raw = 1.0 / sorted_segment_sum(h, i, 2)\n  whole = segment_max(cast(h, i32), i, 2)\n}\n";
+
+static void expect_none(Compiled *p, Rig *rig, int64_t n) {
+    static const float x[] = {-0.0F, 4};
+    static const uint16_t h[] = {0x8000}; /* -0 */
+    static const int32_t i[] = {1};
+    double inf = INFINITY;
+    cr_assert(rig_place(rig, p->module->dims, &n), "%s", rig->error);
+    compiled_set(rig, "x", x, sizeof x);
+    compiled_set(rig, "h", h, (size_t)n * sizeof *h);
+    compiled_set(rig, "i", i, (size_t)n * sizeof *i);
+    cr_assert(rig_run(rig, 0xF5), "%s", rig->error);
+    compiled_expect_numbers(rig, "sums", DT_F16, (double[]){inf, n ? -inf : inf});
+    compiled_expect_numbers(rig, "add", DT_F32, (double[]){-inf, 0.25});
+    compiled_expect_numbers(rig, "self", DT_F32, (double[]){-inf, n ? -inf : 0.25});
+    compiled_expect_numbers(rig, "index", DT_F32, (double[]){-inf, 0.25});
+    compiled_expect_numbers(rig, "prod", DT_F16, (double[]){1, n ? -0.0 : 1});
+    compiled_expect_numbers(rig, "most", DT_F16, (double[]){-inf, n ? -0.0 : -inf});
+    compiled_expect_numbers(rig, "least", DT_F16, (double[]){inf, n ? -0.0 : inf});
+    compiled_expect_numbers(rig, "mean", DT_F32, (double[]){-inf, n ? 0.5 : 0.25});
+    compiled_expect_numbers(rig, "top", DT_F32, (double[]){-inf, 0.25});
+    compiled_expect_numbers(rig, "raw", DT_F16, (double[]){inf, n ? -inf : inf});
+    compiled_expect_numbers(rig, "whole", DT_I32, (double[]){INT32_MIN, n ? 0 : INT32_MIN});
+}
+
+Test(segment, of_none, .timeout = 60) {
+    for (int unfused = 0; unfused < 2; unfused++) {
+        Compiled p = compiled_as(of_none, TARGET_CPU, unfused ? COMPILE_UNFUSED : COMPILE_FUSED);
+        RigOptions options = RIG_OPTIONS_INIT;
+        Rig rig;
+        cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options), "%s", rig.error);
+        for (int64_t n = 0; n < 2; n++) expect_none(&p, &rig, n);
+        rig_close(&rig);
+        compile_free(&p);
+    }
+}
+
 /* Reductions of the same segments share a kernel, unless one reads the other. */
 Test(segment, one_of_another, .timeout = 60) {
     Compiled p = compiled_new("graph g(x: u32[1, 1], i: i32[1, 1]) -> (y: i64[1, 1]) {\n"

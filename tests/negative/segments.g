@@ -15,8 +15,10 @@ graph g(x: f32[N, 4], i: i32[N], r: f32[N, 4], t: f32[2, 2, 2, 2, 2, 2, 2, 2], j
   y = x
 }
 graph h(x: f32[4], i: i32[2], s: f32[2]) -> (y: f32[4]) {
-  # error@+1 bad-argument: `reduce` is sum, prod, mean, amax or amin
+  # error@+1 bad-argument: `scatter_reduce`: `reduce` is a string: sum, prod, mean, amax or amin, in quotes
   z = scatter_reduce(x, 0, i, s, "max")
+  # error@+1 bad-argument: `scatter_reduce`: `reduce` is a string: sum, prod, mean, amax or amin, in quotes
+  a = scatter_reduce(x, 0, i, s, reduce=max)
   # error@+1 bad-argument: `index` reaches past the end of `src`, or has another rank
   y = scatter(x, 0, tensor([1, 0, 2]), s)
 }

@@ -41,6 +41,7 @@ PARTS |= {"scan_by", "scan_elements", "scan_tiles", "scan_levels", "count_each",
 PARTS |= {"of_channels_last", "for_filters", "for_weights", "channels_first", "channels_last", "max_pool_last", "of_channels",
           "norm_of", "interpolate_nearest_places", "whole_start", "indexed_slices", "repeat_slices", "repeat_slice",
           "repeat_evenly"}
+PARTS |= {"index_numbers", "refused_numbers", "plus_sums", "reduce_word", "scaled_extent"}
 
 
 def case(*names):

@@ -96,6 +96,14 @@ static Acc *reduce_run(const Point *point, SegmentRun run) {
     return accs;
 }
 
+/* Sums start from -0, which changes no sum. A sum of no elements is +0. */
+static Acc sum_or_zero(const Lower *lower, const Reduce *reduce, SegmentRun run, Acc acc) {
+    const Codegen *k = lower->k;
+    if (!dtype_is_float(reduce->acc) || reduce->identity != 0) return acc;
+    Acc zero = {k_splat(k, k_number(k, reduce->acc, 0), k_lanes(acc.value)), NULL};
+    return acc_select(lower, k_slt(k, run.begin, run.end), acc, zero);
+}
+
 void segment_reduce(Point *point, SegmentRun run) {
     const Kernel *kernel = point->lower->kernel;
     uint32_t n = kernel->reduces.n;
@@ -103,7 +111,10 @@ void segment_reduce(Point *point, SegmentRun run) {
     for (uint32_t i = 0; i < n; i++) values[i] = kernel->reduces.data[i].value;
     point_prepare(point, values, n, 1u << kernel->first_reduced);
     const Acc *accs = reduce_run(point, run);
-    for (uint32_t i = 0; i < n; i++) acc_finish(point, i, accs[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        acc_finish(point, i, sum_or_zero(point->lower, reduce, run, accs[i]));
+    }
     point_prepare_stores(point, kernel->row_stores.data, kernel->row_stores.n);
     point_store_all(point, kernel->row_stores.data, kernel->row_stores.n);
 }

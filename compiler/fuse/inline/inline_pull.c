@@ -171,7 +171,8 @@ static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
     uint32_t axes = keeps_shape ? c->parallel_axes << 1 | 1 : c->parallel_axes;
     ScalarId result = scalar_stage(c->scalars, c->results.data[slot], slot, axes);
     result = scalar_round(c->scalars, result, node->dtype);
-    return keeps_shape ? result : sum_or_zero(c, node, result);
+    bool is_plain = keeps_shape || graph_is_segments(c->graph, id);
+    return is_plain ? result : sum_or_zero(c, node, result);
 }
 
 static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {

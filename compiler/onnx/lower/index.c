@@ -131,7 +131,11 @@ NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduct
                 : is_max     ? OP_SEGMENT_MAX
                              : OP_SEGMENT_MIN;
     NodeId sorted = build_gather(b, updates, order, 0);
-    return op2(c, join, data, segments(c, over, sorted, ids, n));
+    NodeId own = segments(c, over, sorted, ids, n);
+    NodeId joined = op2(c, join, data, own);
+    /* a sum of nothing is +0, and data without updates stays as it is */
+    bool keeps = adds && joined != NODE_NONE && dtype_is_float(dtype_of(c, data));
+    return keeps ? where(c, op2n(c, OP_EQUAL, own, 0), data, joined) : joined;
 }
 
 bool onnx_scatter_elements(Call *c) {
