@@ -81,6 +81,33 @@ Value call_gather(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+/* The dtype of the tensors among the starts, each of which has one number; i32 without any. */
+static bool check_starts(Sema *sema, const Call *call, Dtype *dtype) {
+    const Value *list = &call->args[2];
+    bool has_dtype = false;
+    *dtype = DT_I32;
+    for (uint32_t i = 0; i < list->n_items; i++) {
+        const Value item = value_item(list, i);
+        if (item.kind != VALUE_TENSOR) continue;
+        const Node *start = sema_node(sema, item.node);
+        if (!dim_equals_const(sema->dims, shape_n_elems(sema->dims, &start->shape), 1)) {
+            sema_error(sema, DIAG_BAD_ARGUMENT, item.span,
+                       "`starts` of `%s` have a scalar for each axis, not %s", call->name,
+                       value_describe(sema, &item));
+            return false;
+        }
+        if (has_dtype && start->dtype != *dtype) {
+            sema_error(sema, DIAG_DTYPE_MISMATCH, item.span,
+                       "`starts` of `%s` are %s and %s: cast them to one dtype", call->name,
+                       dtype_name(*dtype), dtype_name(start->dtype));
+            return false;
+        }
+        *dtype = start->dtype;
+        has_dtype = true;
+    }
+    return true;
+}
+
 /* Numbers, one for each axis: a tensor, or a list of scalars and integers, which become one. */
 static bool want_starts(Sema *sema, const Call *call, NodeId *starts) {
     const Value *list = &call->args[2];
@@ -90,10 +117,8 @@ static bool want_starts(Sema *sema, const Call *call, NodeId *starts) {
         sema_report(sema, list->span, NULL);
         return false;
     }
-    Dtype dtype = DT_I32;
-    for (uint32_t i = 0; i < list->n_items; i++)
-        if (list->items[i].kind == VALUE_TENSOR)
-            dtype = sema_node(sema, list->items[i].node)->dtype;
+    Dtype dtype;
+    if (!check_starts(sema, call, &dtype)) return false;
     Builder *b = sema_at(sema, call->span);
     const DimId one = dim_const(sema->dims, 1);
     for (uint32_t i = 0; i < list->n_items; i++) {
