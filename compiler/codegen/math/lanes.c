@@ -36,6 +36,11 @@ Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
     const Codegen *k = p->k;
     Val bits = k_bitcast(p->k, x, p->bits);
     bits = k_add(p->k, bits, fp_int(p, UINT32_MAX));
+    if (!k_has_ptx(k)) {
+        Val are_usual = k_uge(k, bits, fp_int(p, least - 1));
+        Val all = fp_intrinsic(k, "llvm.vector.reduce.and", LLVMTypeOf(are_usual), &are_usual, 1);
+        return k_and(k, all, k_nei(k, condition_bits, 0));
+    }
     Val all = condition_bits;
     for (unsigned i = 0; i < p->lanes; i++) {
         all = k_umin(k, all, k_extract(k, bits, i));

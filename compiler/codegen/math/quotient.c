@@ -14,7 +14,8 @@
  * masked softmax has many: fractions pass the first test with zeros, other dividends pass a second
  * test. A NaN among fractions passes, because its result is NaN in any case. All other lanes are
  * divided in f64, which has more than twice the digits of f32 plus two, so that rounding its
- * quotient is correct, subnormal results included. The tests look at dividends and not at
+ * quotient is correct, subnormal results included; a CPU, which divides fractions so, has an
+ * instruction for them. The tests look at dividends and not at
  * quotients, so that quotients can reuse the registers of the dividends. */
 #include "codegen/math/math_ops.h"
 
@@ -77,6 +78,17 @@ static void branch_if_usual(const Fp *p, Val x, const MathDivisor *d, LLVMBasicB
     k_cond_br(k, is_usual, usual, unusual);
 }
 
+/* A CPU divides all lanes. Ends with a jump to `done`. */
+static Val unusual_quotient(const Fp *p, Val x, const MathDivisor *d, LLVMBasicBlockRef done) {
+    if (k_has_ptx(p->k)) {
+        MathDivisor wide = wide_divisor(p->k, d->value);
+        return fp_few_lanes(p, x, wide_quotient, &wide, done);
+    }
+    Val quotient = k_fdiv(p->k, x, fp_splat(p->k, d->value, p->lanes));
+    k_br(p->k, done);
+    return quotient;
+}
+
 Val math_quotient(const Codegen *k, Val x, const MathDivisor *d, bool are_fractions) {
     Fp p = fp_of(k, x);
     LLVMBasicBlockRef usual = k_block(k, "usual");
@@ -91,8 +103,7 @@ Val math_quotient(const Codegen *k, Val x, const MathDivisor *d, bool are_fracti
     Val quick = are_fractions ? quick_quotient_of_fractions(&p, x, d) : quick_quotient(&p, x, d);
     k_br(k, done);
     k_goto(k, unusual);
-    MathDivisor wide = wide_divisor(k, d->value);
-    Val slow = fp_few_lanes(&p, x, wide_quotient, &wide, done);
+    Val slow = unusual_quotient(&p, x, d, done);
     LLVMBasicBlockRef from = k_here(k);
     k_goto(k, done);
     return k_merge(k, quick, usual, slow, from);

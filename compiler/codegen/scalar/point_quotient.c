@@ -20,11 +20,6 @@ static MathDivisor divisor_of(Lower *lower, Val y) {
     return divisor;
 }
 
-static bool is_quotient(const Lower *lower, const Scalar *s) {
-    return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && dtype_is_single(s->dtype) &&
-           k_has_ptx(lower->k);
-}
-
 bool point_is_at_most_0(const Kernel *kernel, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
     if (s->kind != SCALAR_PRIM || s->prim != PRIM_SUB) return false;
@@ -41,6 +36,12 @@ static bool are_fractions(const Lower *lower, const Scalar *s) {
     const Scalar *x = scalar_get(lower->kernel->scalars, s->args[0]);
     return x->kind == SCALAR_PRIM && x->prim == PRIM_EXP &&
            point_is_at_most_0(lower->kernel, x->args[0]);
+}
+
+/* A CPU divides as fast where it would have to test signs and large numbers too. */
+static bool is_quotient(const Lower *lower, const Scalar *s) {
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && dtype_is_single(s->dtype) &&
+           (k_has_ptx(lower->k) || are_fractions(lower, s));
 }
 
 Val point_quotient(Lower *lower, const Scalar *s, Val x, Val y) {
