@@ -16,6 +16,7 @@
  * another GEMM of the launch. Its columns are packed once for the tile, and it multiplies each
  * panel of rows as soon as the row kernel has made it. */
 #include "codegen/cpu_gemm/gemm.h"
+#include "base/arith.h"
 #include "codegen/part/part.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
     int64_t n_partials = partial_rows * gemm_pitch(gemm);
     gemm->rows = first->rows;
     gemm->columns = first->columns;
-    bool has_rows = !cpu_pack_has_places(gemm->row.pack),
+    bool has_rows = !cpu_pack_has_places(gemm->row.pack) && !gemm->has_made_rows,
          has_columns = !cpu_pack_has_places(gemm->column.pack);
     if (has_rows && !shares_rows(gemm, first))
         gemm->rows = cpu_array_new(lower, gemm->packed, false, gemm_row_panel_elems(gemm)).values;
@@ -90,7 +91,7 @@ static void make_room(SequenceGemms *sequence) {
     const Gemm *first = sequence->gemms;
     Lower *rows = sequence->rows;
     uint32_t n_rows = is_transposed(first) ? first->units.block_columns : first->n_tile_rows;
-    int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(sequence));
+    int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(sequence)) + first->lanes;
     sequence->passed = arena_array(rows->k->arena, Val, rows->kernel->args.n);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
         const Buffer *buffer = &rows->plan->buffers.data[rows->kernel->args.data[i]];
@@ -133,12 +134,44 @@ static void place_rows(const SequenceGemms *sequence, Val begin) {
     }
 }
 
+/* Whether the register tile can read the rows as the row kernel makes them: their elements are as
+ * they would be packed, at known distances, which leave room in the first cache for a line of
+ * each. */
+static bool are_packed(const Gemm *gemm) {
+    enum { SET_BYTES = 4096, MOST_LINES = 8 }; /* of one set of a cache */
+    const Kernel *kernel = gemm->lower->kernel;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Scalar *load = scalar_get(kernel->scalars, gemm->row.value);
+    int64_t pitch, elem_bytes = dtype_bytes(gemm->acc);
+    if (load->dtype != gemm->acc || load->guard || gemm->has_pairs || gemm->has_amx ||
+        !gemm->row.is_along_k || !dim_is_const(lower_dims(gemm->lower), gemm->k_extent, &pitch) ||
+        index_stride_const(tab, load->index, gemm->row.axis) != pitch ||
+        index_stride_const(tab, load->index, gemm->k_axis) != 1)
+        return false;
+    int64_t bytes = pitch * elem_bytes, step = min_i64(bytes & -bytes, SET_BYTES);
+    return gemm->n_tile_rows <= MOST_LINES * SET_BYTES / step;
+}
+
+/* Tiles also read rows that a unit does not have. Numbers that happen to be there could be slow. */
+static void clear_rows(const Gemm *gemm, int64_t n_elems) {
+    CpuArray rows = {.dtype = gemm->acc, .values = gemm->rows};
+    Val zero = LLVMConstNull(k_value_type(gemm->lower->k, gemm->acc, gemm->lanes));
+    cpu_array_fill(gemm->lower, &rows, n_elems, (Acc){zero, NULL}, gemm->lanes);
+}
+
 static void make_behind(SequenceGemms *sequence, Lower *lower) {
     Gemm *gemm = sequence->behind = arena_array(lower->k->arena, Gemm, 1);
     *gemm = gemm_new(lower);
     gemm_choose_stores(gemm, false);
-    make_arrays(gemm, gemm);
     gemm->has_pairs = gemm_may_pair(gemm);
+    gemm->has_made_rows = are_packed(gemm);
+    make_arrays(gemm, gemm);
+    if (gemm->has_made_rows) {
+        uint32_t made = scalar_get(lower->kernel->scalars, gemm->row.value)->buffer;
+        gemm->row_stride = (uint32_t)dim_hi(lower_dims(lower), gemm->k_extent);
+        gemm->rows = sequence->passed[kernel_find_arg(sequence->rows->kernel, made)];
+        clear_rows(gemm, (int64_t)gemm->row_stride * gemm->n_tile_rows);
+    }
     if (gemm->n_tile_rows != sequence->gemms->n_tile_rows)
         ice(lower->k->arena, "%s has panels of %u rows, not of %u", lower->kernel->name,
             gemm->n_tile_rows, sequence->gemms->n_tile_rows);

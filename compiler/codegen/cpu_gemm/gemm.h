@@ -51,6 +51,8 @@ typedef struct Gemm {
     bool is_streamed; /* columns are not packed: the unit has one panel of few rows, so they are
                        * used too seldom */
     bool has_panels;  /* columns are packed in memory already: Kernel.panel_columns */
+    bool has_made_rows; /* the rows are on the stack, as a row kernel has made them; they are not
+                         * packed */
     Dtype panel_dtype;
     uint32_t n_tile_rows, n_vectors, tile_columns; /* tile_columns: n_vectors * lanes */
     uint32_t panel_columns;                        /* a multiple of tile_columns */

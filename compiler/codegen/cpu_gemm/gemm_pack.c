@@ -224,7 +224,7 @@ static void pack_rows(Gemm *gemm) {
 }
 
 void gemm_pack_rows(Gemm *gemm) {
-    if (cpu_pack_has_places(gemm->row.pack)) return;
+    if (cpu_pack_has_places(gemm->row.pack) || gemm->has_made_rows) return;
     each_piece(gemm, &gemm->row, pack_rows);
     if (gemm->has_amx) gemm_amx_end_rows(gemm);
     if (gemm->has_pairs) gemm_pair_rows(gemm);
