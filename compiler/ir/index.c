@@ -472,18 +472,19 @@ static bool dim_divides(IndexTab *tab, DimId dim, int64_t multiple) {
     return false;
 }
 
-static LaneMotion atom_motion(IndexTab *tab, const IndexAtom *atom, uint32_t axis, uint32_t lanes) {
+static LaneMotion atom_motion(IndexTab *tab, const IndexAtom *atom, uint32_t axis, uint32_t lanes,
+                              const bool *shared) {
     if (!(atom->axes >> axis & 1)) return LANES_UNIFORM;
     switch (atom->kind) {
     case ATOM_AXIS:
         return LANES_CONTIGUOUS;
     case ATOM_VALUE:
-        return LANES_VARYING;
+        return shared && shared[atom->value] ? LANES_UNIFORM : LANES_VARYING;
     case ATOM_DIV:
     case ATOM_MOD:
         break;
     }
-    LaneMotion inner = index_lane_motion(tab, atom->operand, axis, lanes);
+    LaneMotion inner = index_shared_motion(tab, atom->operand, axis, lanes, shared);
     if (inner == LANES_UNIFORM) return LANES_UNIFORM;
     bool stays_inside = inner == LANES_CONTIGUOUS && dim_divides(tab, atom->divisor, lanes) &&
                         index_is_multiple(tab, atom->operand, axis, lanes);
@@ -511,13 +512,14 @@ int64_t index_stride_const(const IndexTab *tab, IndexId id, uint32_t axis) {
     return is_known ? value : 0;
 }
 
-LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes) {
+LaneMotion index_shared_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes,
+                               const bool *shared) {
     const Expr *e = &tab->exprs.data[id];
     if (!(e->axes >> axis & 1) || lanes == 1) return LANES_UNIFORM;
     LaneMotion motion = LANES_UNIFORM;
     for (uint32_t i = 0; i < e->n_terms; i++) {
         IndexAtom atom = tab->atoms.data[e->terms[i].atom];
-        switch (atom_motion(tab, &atom, axis, lanes)) {
+        switch (atom_motion(tab, &atom, axis, lanes, shared)) {
         case LANES_UNIFORM:
             break;
         case LANES_VARYING:
@@ -531,6 +533,10 @@ LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t 
         }
     }
     return motion;
+}
+
+LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes) {
+    return index_shared_motion(tab, id, axis, lanes, NULL);
 }
 
 static bool atom_is_multiple(IndexTab *tab, const IndexAtom *atom, uint32_t axis,
@@ -561,6 +567,22 @@ uint32_t index_lanes_shared(const IndexTab *tab, IndexId id, uint32_t axis) {
         n = divisor;
     }
     return n <= INDEX_MOST_SHARED ? (uint32_t)n : 0;
+}
+
+uint32_t index_lanes_repeated(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes,
+                              const bool *shared) {
+    IndexExpr expr = index_expr(tab, id);
+    int64_t n = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (atom_motion(tab, &atom, axis, lanes, shared) == LANES_UNIFORM) continue;
+        if (n || atom.kind != ATOM_MOD || !dim_is_const(tab->dims, atom.divisor, &n) ||
+            n >= lanes || lanes % n || !index_is_multiple(tab, atom.operand, axis, n) ||
+            !dim_equals_const(tab->dims, expr.terms[i].coefficient, 1) ||
+            index_lane_motion(tab, atom.operand, axis, lanes) != LANES_CONTIGUOUS)
+            return 0;
+    }
+    return (uint32_t)n;
 }
 
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple) {

@@ -103,6 +103,10 @@ typedef enum {
 /* As lanes: an index that moves alike over so many neighbours does so from any start. */
 enum { INDEX_ANY_START = 1 << 20 };
 LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes);
+/* The same, where `shared` tells of each scalar whether the lanes share its value; NULL: it tells
+ * of none. */
+LaneMotion index_shared_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes,
+                               const bool *shared);
 /* Whether the elements at neighbouring values of `axis` are the same, contiguous, or at most `most`
  * elements apart, from any start. */
 bool index_is_near(IndexTab *tab, IndexId id, uint32_t axis, int64_t most);
@@ -110,6 +114,11 @@ bool index_is_near(IndexTab *tab, IndexId id, uint32_t axis, int64_t most);
  * side, as those of an image that is enlarged; 0: they do not. */
 enum { INDEX_MOST_SHARED = 4 };
 uint32_t index_lanes_shared(const IndexTab *tab, IndexId id, uint32_t axis);
+/* The elements side by side that `lanes` neighbours along the axis, from a multiple of the lanes
+ * on, read again and again, as a row that is added to each of several rows; 0: they do not.
+ * `shared`: see index_shared_motion. */
+uint32_t index_lanes_repeated(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes,
+                              const bool *shared);
 /* Whether the index is a multiple of `multiple` whenever `axis` is; UINT32_MAX means no axis. */
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple);
 

@@ -119,9 +119,10 @@ typedef struct RunFinder {
     uint32_t axis;
 } RunFinder;
 
-static bool guards_hold_alike(const RunFinder *f, GuardId id, uint32_t run) {
+/* Whether each condition holds for all lanes or for none. */
+static bool guards_are_shared(const RunFinder *f, GuardId id, uint32_t lanes, const bool *shared) {
     for (; id; id = guard_get(f->scalars, id).next)
-        if (index_lane_motion(f->tab, guard_get(f->scalars, id).index, f->axis, run) !=
+        if (index_shared_motion(f->tab, guard_get(f->scalars, id).index, f->axis, lanes, shared) !=
             LANES_UNIFORM)
             return false;
     return true;
@@ -134,7 +135,7 @@ static bool are_runs(const RunFinder *f, uint32_t run, bool with_guards) {
         if (s->kind == SCALAR_LOAD &&
             index_lane_motion(f->tab, s->index, f->axis, run) == LANES_VARYING)
             return false;
-        if (with_guards && !guards_hold_alike(f, s->guard, run)) return false;
+        if (with_guards && !guards_are_shared(f, s->guard, run, NULL)) return false;
     }
     return true;
 }
@@ -305,6 +306,47 @@ bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32
                       uint32_t lanes) {
     RunFinder finder = finder_new(arena, kernel, value, axis);
     return are_runs(&finder, lanes, false);
+}
+
+static bool is_shared(const RunFinder *f, const Scalar *s, uint32_t lanes, const bool *shared) {
+    bool are_shared = true;
+    if (f->axis == NO_AXIS || !(s->axes >> f->axis & 1)) return true;
+    switch (s->kind) {
+    case SCALAR_CONST:
+    case SCALAR_GIVEN:
+    case SCALAR_STAGE:
+    case SCALAR_EXTREME:
+        return false;
+    case SCALAR_INDEX:
+    case SCALAR_LOAD:
+    case SCALAR_INSIDE:
+        return (!s->index ||
+                index_shared_motion(f->tab, s->index, f->axis, lanes, shared) == LANES_UNIFORM) &&
+               guards_are_shared(f, s->guard, lanes, shared);
+    case SCALAR_PRIM:
+    case SCALAR_BITCAST:
+    case SCALAR_CVT:
+        break;
+    }
+    for (int i = 0; i < 3; i++) are_shared &= !s->args[i] || shared[s->args[i]];
+    return are_shared;
+}
+
+bool kernel_guard_is_shared(const Kernel *kernel, GuardId guard, uint32_t axis, uint32_t lanes) {
+    const RunFinder f = {
+        .tab = scalartab_indices(kernel->scalars), .scalars = kernel->scalars, .axis = axis};
+    return guards_are_shared(&f, guard, lanes, NULL);
+}
+
+const bool *kernel_shared_scalars(Arena *arena, const Kernel *kernel, uint32_t axis,
+                                  uint32_t lanes) {
+    uint32_t n = scalar_count(kernel->scalars);
+    bool *shared = arena_array(arena, bool, n + 1);
+    const RunFinder f = {
+        .tab = scalartab_indices(kernel->scalars), .scalars = kernel->scalars, .axis = axis};
+    for (ScalarId id = 1; id <= n; id++)
+        shared[id] = is_shared(&f, scalar_get(kernel->scalars, id), lanes, shared);
+    return shared;
 }
 
 bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis) {

@@ -47,6 +47,14 @@ bool kernel_store_weave(Arena *arena, const Kernel *kernel, uint32_t axis, uint3
 bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       uint32_t lanes);
 
+/* Tells of each scalar whether `lanes` neighbours along `axis`, from a multiple of the lanes on,
+ * share its value. */
+const bool *kernel_shared_scalars(Arena *arena, const Kernel *kernel, uint32_t axis,
+                                  uint32_t lanes);
+
+/* Whether each condition of the guard holds for all of these neighbours or for none. */
+bool kernel_guard_is_shared(const Kernel *kernel, GuardId guard, uint32_t axis, uint32_t lanes);
+
 /* The range [lo, hi) of the axis in which the guard's first condition holds whatever the other axes
  * are; false: it is not known. */
 bool kernel_guard_holds_in(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo,

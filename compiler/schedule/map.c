@@ -3,6 +3,7 @@
 #include "cost/count/prims.h"
 #include "cost/pressure.h"
 #include "machine/tuning.h"
+#include "plan/access.h"
 #include "schedule/scheduler.h"
 
 /* The unroll of single elements: several per thread, if registers suffice. If variants with vectors
@@ -54,11 +55,13 @@ typedef struct MapWork {
     uint32_t n_strided; /* accesses whose lanes are neither contiguous nor equal */
 } MapWork;
 
-static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, MapWork *work) {
+static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, const bool *shared,
+                         MapWork *work) {
     work->n_accesses++;
     work->n_strided +=
-        index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING &&
-        !index_lanes_shared(s->indices, address, s->lane_axis);
+        index_shared_motion(s->indices, address, s->lane_axis, lanes, shared) == LANES_VARYING &&
+        !index_lanes_shared(s->indices, address, s->lane_axis) &&
+        !index_lanes_repeated(s->indices, address, s->lane_axis, lanes, shared);
 }
 
 /* Whether the scalar is a function whose code fills the registers by itself. */
@@ -72,12 +75,13 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
     const bool *live = kernel_live_scalars(s->arena, s->kernel);
     const Stage *stage = &s->kernel->stages.data[0];
     const Card *card = card_of_target(s->target);
+    const bool *shared = kernel_shared_scalars(s->arena, s->kernel, s->lane_axis, lanes);
     MapWork work = {0};
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *scalar = scalar_get(scalars, id);
         if (!live[id]) continue;
         if (scalar->kind == SCALAR_LOAD) {
-            count_access(s, scalar->index, lanes, &work);
+            count_access(s, scalar->index, lanes, shared, &work);
             continue;
         }
         double prims = scalar_prims(card, s->kernel, id, lanes);
@@ -85,7 +89,7 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
         if (is_long_function(scalar)) work.long_prims += prims;
     }
     for (uint32_t i = 0; i < stage->stores.n; i++)
-        count_access(s, stage->stores.data[i].address, lanes, &work);
+        count_access(s, stage->stores.data[i].address, lanes, shared, &work);
     return work;
 }
 

@@ -58,15 +58,17 @@ void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *ker
     schedule(arena, scratch, plan, kernel, launch, target);
 }
 
-static void split_axes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    if (target->has->blocks)
+static void set_axes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    if (target->has->blocks) {
         split_axes_for_tiles(arena, plan, kernel, target);
-    else
+    } else {
         split_axes_for_lanes(arena, plan, kernel, target);
+        join_axes_for_lanes(arena, plan, kernel, target);
+    }
 }
 
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    split_axes(arena, plan, kernel, target);
+    set_axes(arena, plan, kernel, target);
     schedule(arena, arena, plan, kernel, (GemmLaunch){.n_gemms = 1}, target);
 }
 
@@ -168,7 +170,7 @@ void sched_plan(Arena *arena, Plan *plan, const Target *target) {
             copy_schedule(arena, plan, kernel, &plan->kernels.data[first - 1]);
             continue;
         }
-        split_axes(arena, plan, kernel, target);
+        set_axes(arena, plan, kernel, target);
         if (!schedule_alike(arena, plan, &all, k))
             schedule(arena, arena, plan, kernel, (GemmLaunch){.n_gemms = 1}, target);
         if (kernel->program && !first) first_of[kernel->program] = k + 1;

@@ -1,9 +1,10 @@
 /* See split_axes.h. If a load divides an axis by a divisor of its extent, the axis is split into
- * two. The kernel's expressions are rebuilt with these, and their canonical form simplifies
- * them. */
+ * two. If the last axis is a part of a vector, it is joined with the one before. The kernel's
+ * expressions are rebuilt with the new axes, and their canonical form simplifies them. */
 #include "schedule/split_axes.h"
 #include "machine/tuning.h"
 
+#include "plan/access.h"
 #include "plan/rebuild.h"
 #include "schedule/scheduler.h"
 
@@ -74,24 +75,29 @@ static Rebuild rebuild_new(Arena *arena, const Kernel *kernel, Cut cut) {
     return r;
 }
 
-static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut cut) {
-    Rebuild r = rebuild_new(arena, kernel, cut);
+/* The map over the axes of `r`. */
+static Kernel rebuilt(Arena *arena, const Graph *graph, const Kernel *kernel, Rebuild *r) {
     Kernel copy = *kernel;
     const Stage *stage = &kernel->stages.data[0];
     Stage own = {0};
-    copy.scalars = r.to;
-    copy.n_parallel = copy.first_reduced = kernel->n_parallel + 1;
+    copy.scalars = r->to;
+    copy.n_parallel = copy.first_reduced = index_n_axes(scalartab_indices(r->to));
     for (uint32_t i = 0; i < stage->stores.n; i++)
-        vec_push(arena, &own.stores, rebuild_store(&r, stage->stores.data[i]));
+        vec_push(arena, &own.stores, rebuild_store(r, stage->stores.data[i]));
     copy.stages.data = arena_copy(arena, &own, sizeof own);
     copy.stages.n = copy.stages.capacity = 1;
     copy.traces.data = arena_array(arena, Trace, kernel->traces.n);
     copy.traces.capacity = kernel->traces.n;
     for (uint32_t i = 0; i < kernel->traces.n; i++) {
         Trace trace = kernel->traces.data[i];
-        copy.traces.data[i] = rebuild_trace(&r, trace, graph_node(graph, trace.node)->shape.rank);
+        copy.traces.data[i] = rebuild_trace(r, trace, graph_node(graph, trace.node)->shape.rank);
     }
     return copy;
+}
+
+static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut cut) {
+    Rebuild r = rebuild_new(arena, kernel, cut);
+    return rebuilt(arena, graph, kernel, &r);
 }
 
 static bool is_map(const Kernel *kernel) {
@@ -148,4 +154,49 @@ void split_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const 
         run = own;
     }
     *kernel = best;
+}
+
+/* The last two axes as one, whose extent is `n`. */
+static Kernel joined(Arena *arena, const Graph *graph, const Kernel *kernel, DimId n) {
+    const IndexTab *from = scalartab_indices(kernel->scalars);
+    IndexTab *to = indextab_new(arena, indextab_dims(from));
+    Rebuild r = {.arena = arena, .from = kernel->scalars, .to = scalartab_new(arena, to)};
+    uint32_t inner = kernel->n_parallel - 1, outer = inner - 1;
+    for (uint32_t axis = 0; axis < outer; axis++)
+        r.axes[axis] = index_axis(to, index_new_axis(to, index_axis_extent(from, axis)));
+    IndexId both = index_axis(to, index_new_axis(to, n));
+    r.axes[outer] = index_div(to, both, index_axis_extent(from, inner));
+    r.axes[inner] = index_mod(to, both, index_axis_extent(from, inner));
+    return rebuilt(arena, graph, kernel, &r);
+}
+
+/* Whether each guard of the map's live scalars and stores holds for all lanes or for none. */
+static bool guards_are_alike(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    const Stage *stage = &kernel->stages.data[0];
+    bool are_alike = true;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        are_alike &= !live[id] || kernel_guard_is_shared(
+                                      kernel, scalar_get(kernel->scalars, id)->guard, axis, lanes);
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        are_alike &= kernel_guard_is_shared(kernel, stage->stores.data[i].guard, axis, lanes);
+    return are_alike;
+}
+
+void join_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    DimTab *dims = plan->graph->dims;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t last = kernel->n_parallel - 1;
+    int64_t n;
+    if (!is_map(kernel) || kernel->n_parallel < 2) return;
+    Scheduler s = scheduler_new(arena, plan, kernel, target);
+    uint32_t lanes = sched_cpu(&s, TEMPLATE_CPU_MAP).lanes;
+    DimId inner = index_axis_extent(tab, last);
+    DimId all = dim_mul(dims, index_axis_extent(tab, last - 1), inner);
+    if (all == DIM_NONE || !dim_is_const(dims, inner, &n) || n < 2 || n >= lanes || lanes % n)
+        return;
+    Kernel copy = joined(arena, plan->graph, kernel, all);
+    if (n_strided(arena, plan, &copy, target) == 0 &&
+        guards_are_alike(arena, &copy, last - 1, lanes))
+        *kernel = copy;
 }

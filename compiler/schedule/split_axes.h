@@ -1,7 +1,8 @@
-/* Splitting axes of a map. Index propagation merges axes that are contiguous in the stores into one
- * loop. A load may divide that loop's index again, as a transpose before a reshape that joins the
- * last axes does. Then the two parts become axes of their own: on a GPU for tiles
- * (template/map_tile.h), on a CPU for lanes. */
+/* Splitting and joining axes of a map. Index propagation merges axes that are contiguous in the
+ * stores into one loop. A load may divide that loop's index again, as a transpose before a reshape
+ * that joins the last axes does. Then the two parts become axes of their own: on a GPU for tiles
+ * (template/map_tile.h), on a CPU for lanes. Axes that some load does not walk evenly stay
+ * apart; if the last one is a part of a vector, a CPU joins it with the one before. */
 #ifndef FUSEC_SCHEDULE_SPLIT_AXES_H
 #define FUSEC_SCHEDULE_SPLIT_AXES_H
 
@@ -14,5 +15,8 @@ void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const 
 /* Splits the last axis of the map if fewer accesses of its lanes are strided then. The results are
  * the same. */
 void split_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
+/* Joins the last two axes of the map if the last one is a power of two shorter than a vector, and
+ * no access of the lanes is strided then. The results are the same. */
+void join_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 
 #endif

@@ -187,12 +187,16 @@ static Val load_value(Point *point, const Scalar *s) {
     Val condition = point->active;
     if (guard && k_is_vector(guard) && condition) condition = k_splat(k, condition, point->lanes);
     condition = and_opt(k, condition, guard);
-    if (!point_on_lanes(point, s->axes))
+    bool is_shared =
+        k->target->has->cores && point_is_shared(point, s->index) && !(guard && k_is_vector(guard));
+    if (is_shared || !point_on_lanes(point, s->axes))
         return load_one(lower, arg, s->dtype, point_index_at(point, s->index, false), condition);
     if (point->mask && condition) condition = k_splat(k, condition, point->lanes);
     condition = and_opt(k, condition, point->mask);
     uint32_t n_shared = point_shared_lanes(point, s);
     if (n_shared) return point_load_shared(point, s, arg, n_shared, condition);
+    uint32_t n_repeated = condition ? 0 : point_repeated_lanes(point, s->index);
+    if (n_repeated) return point_load_repeated(point, s, arg, n_repeated);
     if (point_motion(point, s->index) != LANES_CONTIGUOUS)
         return load_each_lane(point, s, arg, condition);
     uint32_t align = access_align(point, s->index, arg, s->dtype);
@@ -275,7 +279,7 @@ static Val prim_value(Point *point, const Scalar *s) {
 
 static Val index_value_i32(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
-    bool per_lane = point_on_lanes(point, s->axes);
+    bool per_lane = !point_is_shared(point, s->index);
     Val index = point_index_at(point, s->index, per_lane);
     if (lower->index_type == lower->k->i32) return index;
     return k_trunc(lower->k, index, k_vector_of(lower->k->i32, per_lane ? point->lanes : 1));

@@ -40,6 +40,12 @@ typedef struct SharedTiles {
     uint32_t n_bytes;
 } SharedTiles;
 
+/* CPU: what kernel_shared_scalars told last. */
+typedef struct SharedScalars {
+    const bool *of; /* NULL: it was not asked */
+    uint32_t axis, lanes;
+} SharedScalars;
+
 typedef struct Lower {
     Codegen *k;
     const Plan *plan;
@@ -77,10 +83,11 @@ typedef struct Lower {
     Val units_begin, units_end;   /* CPU, i64: the range of work units of this call */
     LLVMTypeRef index_type;       /* i32 or i64: type of axis values and element addresses */
     uint32_t lane_axis;           /* NO_AXIS: the kernel has no axis for lanes */
-    LLVMBasicBlockRef entry;      /* holds values computed once; it gets its terminator last */
-    Vec(MathDivisor) divisors;    /* divisors that several lanes share */
-    uint32_t *uses;               /* per ScalarId, counted by point_fma.c; NULL before */
-    Val *dims;                    /* two per DimId, in the entry block; grown on demand */
+    SharedScalars shared;
+    LLVMBasicBlockRef entry;   /* holds values computed once; it gets its terminator last */
+    Vec(MathDivisor) divisors; /* divisors that several lanes share */
+    uint32_t *uses;            /* per ScalarId, counted by point_fma.c; NULL before */
+    Val *dims;                 /* two per DimId, in the entry block; grown on demand */
     uint32_t n_dims;
 } Lower;
 

@@ -79,11 +79,29 @@ static Val moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient
     return k_mul(lower->k, value, c);
 }
 
+/* A CPU looks at the values in an index too: which of them the lanes share. NULL: there are none.
+ */
+static const bool *shared_values(const Point *point, IndexId index, uint32_t lanes) {
+    Lower *lower = point->lower;
+    uint32_t axis = point->lane_axis;
+    if (axis == NO_AXIS || !lower->k->target->has->cores ||
+        !index_is_gathered(scalartab_indices(lower->kernel->scalars), index))
+        return NULL;
+    if (!lower->shared.of || lower->shared.axis != axis || lower->shared.lanes != lanes) {
+        lower->shared.of = kernel_shared_scalars(lower->k->arena, lower->kernel, axis, lanes);
+        lower->shared.axis = axis;
+        lower->shared.lanes = lanes;
+    }
+    return lower->shared.of;
+}
+
 LaneMotion point_motion(const Point *point, IndexId index) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
     DimId offset;
     uint32_t lanes = point->block ? point->block : point->lanes;
-    if (!point->flat) return index_lane_motion(tab, index, point->lane_axis, lanes);
+    if (!point->flat)
+        return index_shared_motion(tab, index, point->lane_axis, lanes,
+                                   shared_values(point, index, lanes));
     if (flat_is_in_order(point->lower->kernel, index, &offset)) return LANES_CONTIGUOUS;
     return index_axes(tab, index) ? LANES_VARYING : LANES_UNIFORM;
 }
@@ -95,6 +113,20 @@ bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
     if (!point->flat) return index_is_multiple(tab, index, axis, multiple);
     return flat_is_in_order(point->lower->kernel, index, &offset) &&
            dim_multiple(indextab_dims(tab), offset) % multiple == 0;
+}
+
+uint32_t point_repeated_lanes(const Point *point, IndexId index) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    if (!point->lower->k->target->has->cores || point->flat || point->block || point->mask)
+        return 0;
+    return index_lanes_repeated(tab, index, point->lane_axis, point->lanes,
+                                shared_values(point, index, point->lanes));
+}
+
+bool point_is_shared(const Point *point, IndexId index) {
+    const IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    if (!point_on_lanes(point, index_axes(tab, index))) return true;
+    return point->lower->k->target->has->cores && point_motion(point, index) == LANES_UNIFORM;
 }
 
 /* The number of the element in a flat map, plus `offset`. */

@@ -9,6 +9,11 @@ bool point_on_lanes(const Point *point, uint32_t axes);
 /* How the index changes from lane to lane, and whether it is a multiple of `multiple` at lane 0. */
 LaneMotion point_motion(const Point *point, IndexId index);
 bool point_is_multiple(const Point *point, IndexId index, int64_t multiple);
+/* The elements side by side that a CPU's lanes, of which all exist, read again and again; 0: they
+ * do not. */
+uint32_t point_repeated_lanes(const Point *point, IndexId index);
+/* Whether the index is computed once for all lanes. */
+bool point_is_shared(const Point *point, IndexId index);
 /* The index at lane 0, or per lane. */
 Val point_index_at(Point *point, IndexId id, bool per_lane);
 /* Whether all terms of the guard hold: i1, a constant if the point's piece tells, or a vector of i1

@@ -5,7 +5,8 @@
  *
  * If neighbouring lanes share an element, the vector of the elements is loaded, and a shuffle
  * copies each element to its lanes. Which shuffle depends on how many lanes that share the first
- * element lie before the first lane.
+ * element lie before the first lane. If lanes read a few elements again and again, these are loaded
+ * and a shuffle repeats them.
  *
  * Conditions that are the same for all lanes choose an address: where they fail, a constant in
  * memory is loaded. So these loads have no mask. A CPU does not prefetch for masked loads: from
@@ -278,4 +279,15 @@ Val point_load_shared(Point *point, const Scalar *load, uint32_t arg, uint32_t n
         all = all ? k_select(k, k_eqi(k, place, first), own, all) : own;
     }
     return all;
+}
+
+Val point_load_repeated(Point *point, const Scalar *load, uint32_t arg, uint32_t n) {
+    Lower *lower = point->lower;
+    const Codegen *k = lower->k;
+    Val pointer = point_element_pointer(lower, arg, point_index_at(point, load->index, false));
+    Val *from = arena_array(k->arena, Val, point->lanes);
+    for (uint32_t i = 0; i < point->lanes; i++) from[i] = k_i32(k, i % n);
+    Val own = point_plain_load(lower, arg, k_memory_type(k, load->dtype, n), pointer,
+                               dtype_bytes(load->dtype));
+    return k_shuffle(k, own, own, LLVMConstVector(from, point->lanes));
 }

@@ -18,6 +18,9 @@ uint32_t point_shared_lanes(const Point *point, const Scalar *load);
 /* Loads the lanes where the condition holds, which is that of all or of each; NULL: all do. */
 Val point_load_shared(Point *point, const Scalar *load, uint32_t arg, uint32_t n, Val condition);
 
+/* Loads `n` elements and repeats them over the lanes. */
+Val point_load_repeated(Point *point, const Scalar *load, uint32_t arg, uint32_t n);
+
 /* Of point.c: */
 /* The address of an element of a kernel's argument. */
 Val point_element_pointer(const Lower *lower, uint32_t arg, Val address);

@@ -8,6 +8,7 @@
 #include "cost/count/stride.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
+#include "plan/access.h"
 #include "template/cpu_map_tile.h"
 
 #include <math.h>
@@ -60,13 +61,17 @@ static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
     return unit > 0 ? fmin(n, unit) : n;
 }
 
-static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, IndexId address) {
+static double access_clocks(const Coster *c, const Pricing *p, const bool *shared, uint32_t buffer,
+                            IndexId address) {
     const Kernel *kernel = p->kernel;
     uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
     IndexTab *tab = scalartab_indices(kernel->scalars);
     if (axis == NO_AXIS ||
-        index_lane_motion(tab, address, axis, p->variant->sched.lanes) != LANES_VARYING)
+        index_shared_motion(tab, address, axis, p->variant->sched.lanes, shared) != LANES_VARYING)
         return 0;
+    uint32_t lanes = p->variant->sched.lanes;
+    if (index_lanes_repeated(tab, address, axis, lanes, shared))
+        return COST_STRIDE_NEAR_CLOCKS / lanes;
     uint32_t n_shared = index_lanes_shared(tab, address, axis);
     if (n_shared) return COST_STRIDE_NEAR_CLOCKS / n_shared;
     double stride = fabs(cost_axis_stride(c, kernel, address, axis));
@@ -75,10 +80,11 @@ static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, 
 }
 
 /* Lanes that are stored one by one are asked one by one whether their guard holds. */
-static double store_clocks(const Coster *c, const Pricing *p, const Store *store) {
+static double store_clocks(const Coster *c, const Pricing *p, const bool *shared,
+                           const Store *store) {
     const Kernel *kernel = p->kernel;
     uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched), lanes = p->variant->sched.lanes;
-    double clocks = access_clocks(c, p, store->buffer, store->address);
+    double clocks = access_clocks(c, p, shared, store->buffer, store->address);
     bool is_asked = store->guard && axis != NO_AXIS && lanes > 1 &&
                     (guard_axes(kernel->scalars, store->guard) >> axis & 1) &&
                     index_lane_motion(scalartab_indices(kernel->scalars), store->address, axis,
@@ -104,15 +110,24 @@ static bool is_masked(const Pricing *p, const Scalar *load) {
 }
 
 /* A CPU does not prefetch for masked loads. */
-static double load_clocks(const Coster *c, const Pricing *p, const Scalar *load) {
-    double clocks = access_clocks(c, p, load->buffer, load->index);
+static double load_clocks(const Coster *c, const Pricing *p, const bool *shared,
+                          const Scalar *load) {
+    double clocks = access_clocks(c, p, shared, load->buffer, load->index);
     return is_masked(p, load) ? clocks + COST_STRIDE_MASK_CLOCKS : clocks;
+}
+
+const bool *cost_shared_scalars(const Coster *c, const Pricing *p) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    uint32_t lanes = p->variant->sched.lanes;
+    if (!c->card->has->cores || axis == NO_AXIS || lanes < 2) return NULL;
+    return kernel_shared_scalars(c->arena, p->kernel, axis, lanes);
 }
 
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
     if (!c->card->has->cores) return 0;
+    const bool *shared = cost_shared_scalars(c, p);
     CpuMapTurned turned = cpu_map_tile_turned(c->arena, kernel, &p->variant->sched);
     clocks += COST_CPU_TURN_CLOCKS * turned.n;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
@@ -122,10 +137,10 @@ double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
             bool is_read = live[s][id] && load->kind == SCALAR_LOAD &&
                            !row_cache_has(p->variant->row_cache, id, s) &&
                            !(turned.n && turned.under[id]);
-            if (is_read) clocks += load_clocks(c, p, load);
+            if (is_read) clocks += load_clocks(c, p, shared, load);
         }
         for (uint32_t i = 0; i < stage->stores.n; i++)
-            clocks += store_clocks(c, p, &stage->stores.data[i]);
+            clocks += store_clocks(c, p, shared, &stage->stores.data[i]);
     }
     return clocks * p->rows * p->reduced * c->card->lanes;
 }

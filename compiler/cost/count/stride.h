@@ -8,6 +8,10 @@
  * quotients count as constant. */
 double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis);
 
+/* CPU: which scalars the lanes of a vector share (kernel_shared_scalars); NULL if there are no
+ * lanes. */
+const bool *cost_shared_scalars(const Coster *c, const Pricing *p);
+
 /* CPU: primitives of all strided loads and stores in every pass over the rows; else 0, and 0 for
  * GEMMs, which pack their operands. `live`: per stage, and for the final stores, the scalars that
  * it needs. */

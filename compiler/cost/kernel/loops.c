@@ -72,6 +72,7 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     double together = c->card->has->cores ? fmax(p->variant->sched.lanes, 1) : WARP_THREADS;
     double n_rows = n_points / fmax(1, footprint_points(kernel, lanes, c->values));
     FootprintStep step = lane_step(c, p);
+    const bool *shared = cost_shared_scalars(c, p);
     bool is_map = c->card->has->cores && !form_info(kernel->form)->reduces && lanes;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, step, c->values);
@@ -85,8 +86,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
             double prims = is_kept ? row_cache_prims(c->card, kernel, id)
                                    : scalar_prims(c->card, kernel, id, p->variant->sched.lanes) -
                                          map_shared_prims(c->card, kernel, &p->variant->sched, id);
-            if (!varies && is_map) {
-                points = n_rows;
+            if (is_map && (!varies || (shared && shared[id]))) {
+                points = varies ? n_points / together : n_rows;
                 prims = scalar_prims(c->card, kernel, id, 1);
             }
             p->cost->n_prims += points * shares[id] * prims;
