@@ -38,10 +38,17 @@ static bool are_fractions(const Lower *lower, const Scalar *s) {
            point_is_at_most_0(lower->kernel, x->args[0]);
 }
 
-/* A CPU divides as fast where it would have to test signs and large numbers too. */
+/* Whether a CPU divides rows so: short ones do not pay for the reciprocal, nor other dividends for
+ * the tests of signs and large numbers. */
+static bool are_long_rows(const Lower *lower, const Scalar *s) {
+    enum { LEAST_ELEMS = 64 };
+    DimId n = kernel_n_reduced(lower->kernel);
+    return are_fractions(lower, s) && dim_hi(lower_dims(lower), n) >= LEAST_ELEMS;
+}
+
 static bool is_quotient(const Lower *lower, const Scalar *s) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && dtype_is_single(s->dtype) &&
-           (k_has_ptx(lower->k) || are_fractions(lower, s));
+           (k_has_ptx(lower->k) || are_long_rows(lower, s));
 }
 
 Val point_quotient(Lower *lower, const Scalar *s, Val x, Val y) {
