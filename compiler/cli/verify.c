@@ -109,7 +109,13 @@ static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
     vec_push(arena, &v->plans, kept);
 }
 
-static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
+static void pass_scheduled(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    const Verification *v = user;
+    const DriverHook *hook = &v->cli->hook;
+    if (hook->scheduled) hook->scheduled(hook->user, arena, plan, is_fused);
+}
+
+static void pass_placed(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Verification *v = user;
     const DriverHook *hook = &v->cli->hook;
     if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
@@ -484,7 +490,8 @@ static fusec_status compile_all(Verification *v) {
                                         "one kernel per op, every value stored"};
     for (int i = 0; i < 3; i++) {
         bool is_fused = drivers[i] == &v->fused;
-        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = pass_on};
+        DriverHook keeping = {
+            .user = v, .fused = keep_plan, .scheduled = pass_scheduled, .placed = pass_placed};
         options.no_fuse = !is_fused;
         say(v, "compiling: %s", forms[i]);
         options.hook = is_fused ? keeping : v->cli->hook;

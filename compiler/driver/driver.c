@@ -429,11 +429,17 @@ static bool may_be_code(Driver *driver) {
     return may;
 }
 
-/* Runs the passes, with the hooks between them. */
+static void call_hook(const Driver *driver, void (*hook)(void *, Arena *, Plan *, bool)) {
+    const Planning *p = &driver->planning;
+    for (uint32_t i = 0; i < p->n_units && hook; i++)
+        hook(driver->options.hook.user, driver->arena, p->units[i].plan, !driver->options.no_fuse);
+}
+
+/* Runs the passes, with the hooks between them. Other threads make
+ * code while temporaries are placed and the ledger and the manifest are written. */
 static bool make_plans(Driver *driver) {
     Planning *p = &driver->planning;
     const DriverHook *hook = &driver->options.hook;
-    bool is_fused = !driver->options.no_fuse;
     cut_loops(driver);
     p->n_units = driver->planned->graphs.n;
     p->may_hold = is_code(driver->options.kind) ? manifest_may_hold : NULL;
@@ -441,14 +447,14 @@ static bool make_plans(Driver *driver) {
     for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->planned->graphs.data[i];
     if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH) || !may_be_code(driver)) return false;
     driver->plans = arena_array(driver->arena, const Plan *, p->n_units);
-    for (uint32_t i = 0; i < p->n_units; i++) {
-        driver->plans[i] = p->units[i].plan;
-        if (hook->fused) hook->fused(hook->user, driver->arena, p->units[i].plan, is_fused);
-    }
-    if (!pipeline_run(p, PASS_LAYOUT, PASS_PLACE)) return false;
-    for (uint32_t i = 0; i < p->n_units && hook->placed; i++)
-        hook->placed(hook->user, driver->arena, p->units[i].plan, is_fused);
-    return true;
+    for (uint32_t i = 0; i < p->n_units; i++) driver->plans[i] = p->units[i].plan;
+    call_hook(driver, hook->fused);
+    if (!pipeline_run(p, PASS_LAYOUT, PASS_CONTRACT)) return false;
+    call_hook(driver, hook->scheduled);
+    if (is_code(driver->options.kind) && !pipeline_run(p, PASS_LEGAL, PASS_LOWER)) return false;
+    if (!pipeline_run(p, PASS_PLACE, PASS_PLACE)) return false;
+    call_hook(driver, hook->placed);
+    return pipeline_run(p, PASS_LEDGER, PASS_LEDGER);
 }
 
 fusec_status driver_build(Driver *driver) {
@@ -457,8 +463,7 @@ fusec_status driver_build(Driver *driver) {
     if (early && !driver->options.explain && !driver->options.explain_json &&
         !driver->options.plans)
         return FUSEC_OK;
-    if (!make_plans(driver) || !pipeline_run(&driver->planning, PASS_LEDGER, PASS_LEDGER))
-        return FUSEC_INPUT;
+    if (!make_plans(driver)) return FUSEC_INPUT;
     switch (driver->options.kind) {
     case FUSEC_AST:
     case FUSEC_GRAPH:
@@ -479,5 +484,5 @@ fusec_status driver_build(Driver *driver) {
     case FUSEC_KIND_COUNT:
         break;
     }
-    return pipeline_run(&driver->planning, PASS_LEGAL, PASS_EMIT) ? FUSEC_OK : FUSEC_INPUT;
+    return pipeline_run(&driver->planning, PASS_MANIFEST, PASS_EMIT) ? FUSEC_OK : FUSEC_INPUT;
 }

@@ -31,7 +31,9 @@ typedef struct DriverHook {
     /* Called after fusion, before scheduling, with a plan that has traces. is_fused false: the plan
      * has one kernel per op. */
     void (*fused)(void *user, Arena *arena, Plan *plan, bool is_fused);
-    /* Called after all passes before lowering. */
+    /* Called after the passes that change what kernels do, before lowering. */
+    void (*scheduled)(void *user, Arena *arena, Plan *plan, bool is_fused);
+    /* Called after all passes before the manifest, which changes no code. */
     void (*placed)(void *user, Arena *arena, Plan *plan, bool is_fused);
 } DriverHook;
 

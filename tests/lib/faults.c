@@ -509,10 +509,15 @@ typedef struct Planter {
 } Planter;
 static Planter planters[FAULT_COUNT];
 
-/* Whether the fault changes a decision of a pass after fusion. */
-static bool is_late(FaultId id) {
+/* Whether the fault changes what another pass after fusion than placing decides. */
+static bool is_scheduled(FaultId id) {
+    return id == FAULT_launch_order || id == FAULT_wrong_layout;
+}
+
+/* Whether the fault changes where temporaries lie. */
+static bool is_placed(FaultId id) {
     return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_wrong_in_place ||
-           id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout;
+           id == FAULT_in_place_early;
 }
 
 static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fused) {
@@ -524,17 +529,26 @@ static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fuse
 
 static void when_fused(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Planter *planter = user;
-    if (!is_late(planter->id)) plant(planter, arena, plan, is_fused);
+    bool is_later = is_scheduled(planter->id) || is_placed(planter->id);
+    if (!is_later) plant(planter, arena, plan, is_fused);
+}
+
+static void when_scheduled(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    const Planter *planter = user;
+    if (is_scheduled(planter->id)) plant(planter, arena, plan, is_fused);
 }
 
 static void when_placed(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Planter *planter = user;
-    if (is_late(planter->id)) plant(planter, arena, plan, is_fused);
+    if (is_placed(planter->id)) plant(planter, arena, plan, is_fused);
 }
 
 DriverHook fault_hook(FaultId id, uint32_t *n_planted) {
     planters[id] = (Planter){id, n_planted};
-    return (DriverHook){.user = &planters[id], .fused = when_fused, .placed = when_placed};
+    return (DriverHook){.user = &planters[id],
+                        .fused = when_fused,
+                        .scheduled = when_scheduled,
+                        .placed = when_placed};
 }
 
 /* A fault for any op. */

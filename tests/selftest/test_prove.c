@@ -132,7 +132,7 @@ static void plant_unless_tapped(void *user, Arena *of_plan, Plan *plan, bool is_
 Test(prove, what_no_op_does_wrong_is_said_to_be_the_schedule) {
     uint32_t n_planted = 0;
     const char *options[] = {"--target=cpu", "--no-rewrite", NULL};
-    DriverHook hook = {.user = &n_planted, .placed = plant_unless_tapped};
+    DriverHook hook = {.user = &n_planted, .scheduled = plant_unless_tapped};
     prove_verify(&proof, fault_info(FAULT_wrong_op)->source, hook, options);
     cr_expect(n_planted == 1 && proof.status == FUSEC_MISMATCH);
     cr_expect(strstr(proof.said,

@@ -46,10 +46,10 @@ static void leave_unwritten(void *user, Arena *arena, Plan *plan, bool is_fused)
 bool shapes_plant(const char *name) {
     planted.has_wrong_op = strcmp(name, "wrong_op_anywhere") == 0;
     planted.is_unsteady = strcmp(name, "unsteady") == 0;
-    if (strcmp(name, "stored_beyond") == 0) planted.hook.placed = store_beyond;
-    if (strcmp(name, "left_unwritten") == 0) planted.hook.placed = leave_unwritten;
-    if (planted.hook.placed) compile_with(planted.hook);
-    return planted.has_wrong_op || planted.is_unsteady || planted.hook.placed;
+    if (strcmp(name, "stored_beyond") == 0) planted.hook.scheduled = store_beyond;
+    if (strcmp(name, "left_unwritten") == 0) planted.hook.scheduled = leave_unwritten;
+    if (planted.hook.scheduled) compile_with(planted.hook);
+    return planted.has_wrong_op || planted.is_unsteady || planted.hook.scheduled;
 }
 
 void shapes_plant_program(uint64_t number) {
