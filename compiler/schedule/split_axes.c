@@ -183,6 +183,20 @@ static bool guards_are_alike(Arena *arena, const Kernel *kernel, uint32_t axis, 
     return are_alike;
 }
 
+/* Whether neighbours along the axis share an element that another kernel makes, as they do a row's
+ * sum. Rows with such maps are one kernel, which is to be no dearer than the maps apart. */
+static bool shares_results(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t axis) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    bool shares = false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        shares |= live[id] && s->kind == SCALAR_LOAD &&
+                  plan->buffers.data[s->buffer].kind == BUFFER_TEMP &&
+                  index_lanes_shared(scalartab_indices(kernel->scalars), s->index, axis);
+    }
+    return shares;
+}
+
 void join_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
     DimTab *dims = plan->graph->dims;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -197,6 +211,7 @@ void join_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const T
         return;
     Kernel copy = joined(arena, plan->graph, kernel, all);
     if (n_strided(arena, plan, &copy, target) == 0 &&
+        !shares_results(arena, plan, &copy, last - 1) &&
         guards_are_alike(arena, &copy, last - 1, lanes))
         *kernel = copy;
 }
