@@ -242,8 +242,7 @@ static bool is_moved(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1;
 }
 
-/* The value that views of one argument move. */
-static NodeId below_views(const Graph *graph, NodeId id) {
+NodeId search_below_views(const Graph *graph, NodeId id) {
     while (is_moved(graph, id)) id = graph_node(graph, id)->args[0];
     return id;
 }
@@ -530,7 +529,7 @@ static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flag
         const Node *node = graph_node(graph, id);
         bool is_repeated = node_has(flags, id, REGION_REPEATED);
         for (uint32_t i = 0; i < node->n_args; i++) {
-            NodeId arg = node->args[i], value = below_views(graph, arg);
+            NodeId arg = node->args[i], value = search_below_views(graph, arg);
             bool is_last = !is_repeated && repeats(c, graph, node, arg);
             if (is_repeated || is_last) {
                 node_add(flags, arg, REGION_REPEATED);

@@ -116,6 +116,19 @@ static bool reductions_own_kernel(const Region *region, Decisions *decisions) {
     return ask_reductions(region, decisions, DIRECTIVE_OWN_KERNEL);
 }
 
+/* The gathers that segments read, and that one thread would wait for, one after the other. */
+static bool store_gathers(const Region *region, Decisions *decisions) {
+    const Graph *graph = region->subgraph.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        for (uint32_t i = 0; i < 2 && graph_is_segments(graph, id); i++) {
+            NodeId from = search_below_views(graph, graph_node(graph, id)->args[i]);
+            if (graph_class(graph, from) == CLASS_VIEW)
+                changes = decisions_add(decisions, from, DIRECTIVE_STORE) || changes;
+        }
+    return changes;
+}
+
 /* Each piece is stored by the kernel that computes it, and the concat is a copy. */
 static bool joined_own_kernel(const Region *region, Decisions *decisions) {
     return ask_class(region, CLASS_CONCAT, decisions, DIRECTIVE_OWN_KERNEL);
@@ -141,11 +154,11 @@ static bool store_outer_views(const Region *region, Decisions *decisions) {
 }
 
 static Candidate *const candidates[] = {
-    recompute_operands,    compute_left,      compute_right,    store_left,
-    store_right,           store_operands,    store_joined,     transposed_own_kernel,
-    slice_gemms,           rows_unmerged,     split_reductions, store_pieces,
-    store_outer_views,     store_broadcast,   sorts_own_kernel, scans_own_kernel,
-    reductions_own_kernel, joined_own_kernel, all_own_kernels};
+    recompute_operands,    compute_left,    compute_right,     store_left,
+    store_right,           store_operands,  store_joined,      transposed_own_kernel,
+    slice_gemms,           rows_unmerged,   split_reductions,  store_pieces,
+    store_outer_views,     store_broadcast, sorts_own_kernel,  scans_own_kernel,
+    reductions_own_kernel, store_gathers,   joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -297,8 +310,8 @@ static bool improve(const Searcher *searcher, const Region *region, Decisions **
         return false;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates && !search_is_spent(c); i++) {
         Candidate *candidate = candidates[i];
-        bool is_last = candidate == reductions_own_kernel || candidate == joined_own_kernel ||
-                       candidate == all_own_kernels;
+        bool is_last = candidate == reductions_own_kernel || candidate == store_gathers ||
+                       candidate == joined_own_kernel || candidate == all_own_kernels;
         if ((candidate == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last &&
             prices_are_within(&c->points, &now.evaluation.prices, &unfused, PRICES_NO_SLOWER))
