@@ -172,6 +172,8 @@ fusec_status cli_run_tool(Cli *cli, const char *path, const char *const *argumen
                           size_t *n_made);
 /* Installs handlers that remove temporary files on a signal. Call it once, at the start. */
 void cli_catch_signals(void);
+/* Ends the program with FUSEC_INTERNAL and LLVM's reason; removes temporary files. */
+void cli_on_fault(const char *why);
 /* Ends the program with an error after this time, and removes temporary files. */
 void cli_limit_time(unsigned seconds);
 /* Prepares malloc for the memory of compilations; once, at the start. */

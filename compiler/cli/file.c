@@ -58,6 +58,15 @@ static void on_abort(int number) {
     _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
 }
 
+void cli_on_fault(const char *why) {
+    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    fprintf(stderr,
+            "fusec: error: LLVM cannot go on: %s [internal]\n"
+            "  help: This is a fault of fusec or of LLVM, please report it with the source.\n",
+            why);
+    _exit(FUSEC_INTERNAL);
+}
+
 /* The message of the time limit, made in advance: a handler may not format text. */
 static char late_message[96];
 static size_t n_late_bytes;

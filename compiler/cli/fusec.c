@@ -1,5 +1,6 @@
 /* The program: one command per run. */
 #include "cli/cli.h"
+#include "driver/driver.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -64,6 +65,7 @@ static int run_in_thread(int argc, char **argv) {
 int main(int argc, char **argv) {
     struct rlimit stack;
     cli_catch_signals();
+    driver_on_fault(cli_on_fault);
     cli_prepare_heap();
     bool is_small = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_BYTES;
     return is_small ? run_in_thread(argc, argv) : run_program(argc, argv);

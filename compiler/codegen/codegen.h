@@ -46,5 +46,7 @@ bool codegen_cpu_runs(const Target *target);
 /* The best x86-64 target that runs on this machine; NULL if even x86-64-v3 does not. */
 const Target *codegen_native_cpu(void);
 const char *codegen_llvm_version(void);
+/* Has `told` called where LLVM would end the process because of a fault. It must not return. */
+void codegen_on_fault(void (*told)(const char *why));
 
 #endif

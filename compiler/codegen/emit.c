@@ -46,6 +46,10 @@ const char *codegen_llvm_version(void) {
     return LLVM_VERSION_STRING;
 }
 
+void codegen_on_fault(void (*told)(const char *why)) {
+    LLVMInstallFatalErrorHandler(told);
+}
+
 /* Whether codegen has the templates of all variants of the kernel. */
 static bool has_templates(const Plan *plan, const Kernel *kernel, const Target *target,
                           Diags *diags) {

@@ -111,6 +111,10 @@ fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *)
     return status;
 }
 
+void driver_on_fault(void (*told)(const char *why)) {
+    codegen_on_fault(told);
+}
+
 bool driver_seal(char *artifact, size_t n_bytes) {
     return manifest_seal(artifact, n_bytes);
 }

@@ -104,6 +104,10 @@ bool driver_is_repeated(const Driver *driver, uint32_t k);
  * options.dims. False after a diagnostic. */
 bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input);
 
+/* Has `told` called where LLVM would end the process because of a fault: for a program, since this
+ * is global. `told` must not return. */
+void driver_on_fault(void (*told)(const char *why));
+
 /* Recomputes the checksum of a changed artifact; false if it has no manifest. */
 bool driver_seal(char *artifact, size_t n_bytes);
 

@@ -244,6 +244,7 @@ void ast_add_weights(Parse *parse, Str path, Span span) {
         diag_note(parse->diags, parse->source, file->weights_span, "the first is here");
         return;
     }
+    if (!*path) parse_error(parse, DIAG_BAD_ARGUMENT, span, "the path of the weights is empty");
     file->weights = path;
     file->weights_span = span;
 }

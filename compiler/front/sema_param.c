@@ -74,6 +74,12 @@ Str sema_prefix(Sema *sema, const Ast *as) {
     return name ? join(sema, sema->frame->prefix, name, as->name_span) : NULL;
 }
 
+static bool has_key(Sema *sema, Str key, Span span) {
+    if (*key) return true;
+    sema_error(sema, DIAG_BAD_ARGUMENT, span, "the key of a param is empty");
+    return false;
+}
+
 /* The param that has the key already. */
 static Value same_param(Sema *sema, const Binding *first, Dtype dtype, const Shape *shape,
                         Span span) {
@@ -96,7 +102,7 @@ static Value module_param(Sema *sema, const AstStmt *stmt, Dtype dtype, const Sh
     Span span = stmt->targets.data[0]->span;
     const char *name = sema_fill_text(sema, stmt->key, stmt->span, false);
     Str key = name ? join(sema, sema->frame->prefix, name, stmt->span) : NULL;
-    if (!key) return value_poison();
+    if (!key || !has_key(sema, key, stmt->span)) return value_poison();
     const Binding *first = scope_find(&sema->params, key);
     if (first) return same_param(sema, first, dtype, shape, span);
     const DimList extents = {shape->rank, shape->dims};
@@ -114,6 +120,7 @@ Value sema_param(Sema *sema, const AstStmt *stmt) {
     Shape shape;
     if (sema->n_traces || !sema_eval_type(sema, stmt->type, &dtype, &shape)) return value_poison();
     if (!sema_is_graph_frame(sema)) return module_param(sema, stmt, dtype, &shape);
+    if (!has_key(sema, stmt->key, stmt->span)) return value_poison();
     const DimList extents = {shape.rank, shape.dims};
     NodeId id = build_param(sema_at(sema, name->span), name->name, stmt->key, dtype, extents);
     Value value = sema_made(sema, name->span, NULL, id);

@@ -20,7 +20,8 @@
  *    FUSEC_STACK_BYTES of stack each, and have ended when the call returns. The only global state
  * is LLVM's table of targets, which is filled once.
  *  - Nothing prints, exits or aborts, on any input. When memory is out the call fails with
- *    FUSEC_MEMORY; only LLVM's own failure to allocate ends the process.
+ *    FUSEC_MEMORY; only LLVM's own failure to allocate, or a fault of LLVM, ends
+ *    the process.
  *  - fusec_compile takes at most FUSEC_STACK_BYTES of its thread's stack, on any input. Most graphs
  *    take 0.1 MiB; a chain of thousands of ops takes 1.2.
  *  - Pointers passed in are borrowed for the call; strings returned belong to the result. */
