@@ -3,6 +3,7 @@
 #include "fuse/group_state.h"
 #include "machine/tuning.h"
 #include "plan/must.h"
+#include "plan/variant.h"
 
 #include <math.h>
 
@@ -274,6 +275,32 @@ static double bound_sizes(Grouper *p, uint32_t most) {
     }
     arena_rewind(p->arena, mark);
     return total;
+}
+
+/* Bounds the loads of each node, but for values inside `fuse must` blocks. Returns whether it
+ * stores any value. A stored value may be one load more of nodes before it, so the caller repeats
+ * it. */
+static bool bound_loads(Grouper *p) {
+    bool any = false;
+    ArenaMark mark = arena_mark(p->arena);
+    Closure *closures = arena_array(p->arena, Closure, p->graph->nodes.n);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        bool is_given = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
+        closures[id] = is_given ? leaf_closure(p, id) : closure_of(p, id, closures);
+        while (closures[id].loads.n > FUSE_MOST_LOADS && store_largest(p, id, closures, false))
+            any = true;
+        if (is_leaf(p, id)) closures[id] = leaf_closure(p, id);
+    }
+    arena_rewind(p->arena, mark);
+    return any;
+}
+
+bool group_narrow(Grouper *p) {
+    bool is_wide = false, any = false;
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        is_wide = is_wide || p->g->groups.data[i].loads.n >= MAX_KERNEL_ARGS;
+    while (is_wide && bound_loads(p)) any = true;
+    return any;
 }
 
 /* Where kernels inline the same ops again and again, each may be small enough and all together not.

@@ -120,6 +120,9 @@ bool group_has_views(const Grouper *p, NodeId id);
 void group_want_coalesced(Grouper *p);
 /* Before grouping: stores values that would make every kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
+/* After a round: if a group reads more tensors than a kernel takes, stores values until none needs
+ * to. Returns whether another round is needed. */
+bool group_narrow(Grouper *p);
 /* Before a round: counts the values of `fuse must` blocks. */
 void group_count_blocks(Grouper *p);
 /* Whether the group has too many values. It has room for the value that begins a `fuse must` block

@@ -409,7 +409,7 @@ void group_judge_outputs(Grouper *p) {
 
 bool group_store_more(Grouper *p) {
     uint32_t *makers = count_makers(p);
-    bool prepares = find_prepared(p, makers);
-    return find_costly(p, makers) || prepares || find_sinks(p) || group_find_concats_in_place(p) ||
-           group_find_whole_values(p, makers);
+    bool prepares = find_prepared(p, makers), narrows = group_narrow(p);
+    return find_costly(p, makers) || prepares || narrows || find_sinks(p) ||
+           group_find_concats_in_place(p) || group_find_whole_values(p, makers);
 }

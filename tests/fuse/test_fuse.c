@@ -411,3 +411,17 @@ Test(fuse, steps_of_many_recurrences_are_kernels_of_their_own) {
                       plan->kernels.data[k].nodes.n);
     arena_free(arena);
 }
+
+/* Each product reads the one before it and one from half as far back, which many read. */
+Test(fuse, values_that_read_far_back_are_stored_so_that_kernels_take_few_tensors) {
+    static char source[1 << 16];
+    int n = snprintf(source, sizeof source, "graph g(x: f32[8]) -> (y: f32[8]) {\nv0=x\n");
+    for (int i = 1; i <= 1500; i++)
+        n += snprintf(source + n, sizeof source - (size_t)n, "v%d=v%d*v%d\n", i, i - 1, i / 2);
+    snprintf(source + n, sizeof source - (size_t)n, "y=v1500\n}\n");
+    Arena *arena = arena_new(NULL);
+    Plan *plan = plans_fuse(arena, plans_parse(arena, source), 0, false);
+    for (uint32_t i = 0; i < plan->kernels.n; i++)
+        cr_expect_leq(plan->kernels.data[i].args.n, MAX_KERNEL_ARGS, "kernel %u", i);
+    arena_free(arena);
+}
