@@ -9,6 +9,8 @@ graph g(x: f32[4]) -> (y: f32[4]) {
   h = x[0x4000000000000001]
   # error@+1 bad-token: string without a closing quote
   c = gelu(x, approximate="tanh)
+  # error@+1 bad-token: a string is written in double quotes
+  q = gelu(x, approximate='tanh')
   # error@+1 bad-token: integer larger than 2^62
   d = x[99999999999999999999]
   # error@+1 bad-token: control character or backslash in a string
