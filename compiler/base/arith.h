@@ -16,6 +16,16 @@ static inline uint32_t max_u32(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
+/* Of numbers that are not negative. */
+static inline int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* The least multiple of `step` that is at least `n`. */
+static inline int64_t round_up(int64_t n, int64_t step) {
+    return ceil_div(n, step) * step;
+}
+
 /* The quotient rounded towards minus infinity. */
 static inline int64_t floor_div(int64_t a, int64_t b) {
     int64_t q = a / b;

@@ -30,8 +30,12 @@ enum { MAX_TEMPS = 4, MAX_TEMP_BYTES = 4096 };
 static char temps[MAX_TEMPS][MAX_TEMP_BYTES];
 static volatile sig_atomic_t n_temps;
 
-static void on_signal(int number) {
+static void remove_temps(void) {
     for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+}
+
+static void on_signal(int number) {
+    remove_temps();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -53,13 +57,13 @@ static void on_abort(int number) {
                                   "  help: `ulimit -v` tells this shell's limit in KiB; a "
                                   "container may have one of its own.\n";
     if (is_running && !is_memory_out()) on_signal(number);
-    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    remove_temps();
     ssize_t n = write(STDERR_FILENO, message, sizeof message - 1);
     _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
 }
 
 void cli_on_fault(const char *why) {
-    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    remove_temps();
     fprintf(stderr,
             "fusec: error: LLVM cannot go on: %s [internal]\n"
             "  help: This is a fault of fusec or of LLVM, please report it with the source.\n",
@@ -73,7 +77,7 @@ static size_t n_late_bytes;
 
 static void on_time_limit(int number) {
     (void)number;
-    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    remove_temps();
     ssize_t n = write(STDERR_FILENO, late_message, n_late_bytes);
     _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
 }
@@ -300,7 +304,7 @@ static fusec_status temp_open(const Cli *cli, const char *path, const char *suff
 
 static void temps_discard(void) {
     int kept = errno;
-    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    remove_temps();
     n_temps = 0;
     errno = kept;
 }

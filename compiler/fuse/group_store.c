@@ -157,9 +157,7 @@ static NodeId find_order(const Graph *graph, NodeId id, uint32_t n_steps) {
 static NodeId find_ordered(const Grouper *p, NodeId id) {
     enum { MOST_STEPS = 4 };
     const Graph *graph = p->graph;
-    NodeId gather = id;
-    while (graph_class(graph, gather) == CLASS_VIEW && graph_node(graph, gather)->n_args == 1)
-        gather = graph_node(graph, gather)->args[0];
+    NodeId gather = graph_below_views(graph, id);
     const Node *node = graph_node(graph, gather);
     bool is_gather = graph_class(graph, gather) == CLASS_VIEW && node->n_args == 2;
     NodeId order =

@@ -179,6 +179,17 @@ static inline bool graph_is_segments(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_SEGMENT;
 }
 
+/* Whether the node moves the elements of one argument. */
+static inline bool graph_is_moved(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1;
+}
+
+/* The value that views of one argument move. */
+static inline NodeId graph_below_views(const Graph *graph, NodeId id) {
+    while (graph_is_moved(graph, id)) id = graph_node(graph, id)->args[0];
+    return id;
+}
+
 static inline bool graph_is_online(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_ONLINE;
 }

@@ -20,17 +20,13 @@ typedef struct Tile {
     uint32_t rows, vectors;
 } Tile;
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return a / b + (a % b != 0);
-}
-
 /* Cuts `extent` into equal parts of at most `most`. A part is a multiple of `step`, at least 1. */
 static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
     if (most < step) most = step;
     most -= most % step;
     if (extent <= 0) return (uint32_t)step;
     int64_t n_parts = ceil_div(extent, most);
-    return (uint32_t)min_i64(most, ceil_div(ceil_div(extent, n_parts), step) * step);
+    return (uint32_t)min_i64(most, round_up(ceil_div(extent, n_parts), step));
 }
 
 typedef struct Gemm {
@@ -80,8 +76,7 @@ static Tile choose_tile(const Gemm *gemm, int64_t n_rows) {
 /* The elements that whole tiles of the product compute, also past its edges. */
 static int64_t n_computed(const Gemm *gemm, Tile tile, int64_t n_rows) {
     int64_t width = (int64_t)tile.vectors * gemm->lanes;
-    return ceil_div(n_rows, tile.rows) * tile.rows *
-           ceil_div(dim_hi(gemm->dims, gemm->columns), width) * width;
+    return round_up(n_rows, tile.rows) * round_up(dim_hi(gemm->dims, gemm->columns), width);
 }
 
 /* A tile of fewer rows and as many accumulators, if less of it is past the edges. 16 rows are four
@@ -206,7 +201,7 @@ static Block choose_few_rows_unit(const Gemm *gemm, Tile tile, int64_t n_rows, B
     int64_t few = gemm->has_amx ? 2 * SCHED_CPU_FEW_UNITS : SCHED_CPU_FEW_UNITS;
     while (!gemm->weaves && n_units * n_parts < few && block.columns >= 2 * n_parts * least)
         n_parts *= 2;
-    int64_t columns = ceil_div(ceil_div(block.columns, n_parts), panel) * panel;
+    int64_t columns = round_up(ceil_div(block.columns, n_parts), panel);
     return (Block){(uint32_t)n_each * tile.rows, min_u32(block.columns, (uint32_t)columns)};
 }
 
@@ -335,7 +330,7 @@ static void choose_sweep(const Gemm *gemm, Sched *sched, Tile plain) {
         !choose_sweep_tile(gemm, &sweep, plain, (uint32_t)columns, n_rows, vectors, &tile))
         return;
     uint32_t width = tile.vectors * gemm->lanes;
-    int64_t whole = ceil_div(min_i64(windows, most), width) * width;
+    int64_t whole = round_up(min_i64(windows, most), width);
     Block block = {(uint32_t)columns, cut(windows, whole, width)};
     sched->cpu_gemm.sweeps = true;
     sched->cpu_gemm.more_batches = (uint32_t)n_rows - 1;
@@ -543,10 +538,6 @@ static bool have_one_left(const Kernel *a, const Kernel *b) {
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
     return SCHED_CPU_WIDEST_ROW_BYTES / gemm.acc_bytes;
-}
-
-static int64_t round_up(int64_t n, int64_t step) {
-    return ceil_div(n, step) * step;
 }
 
 bool sched_cpu_gemm_is_in_trio(const Kernel *kernel, const Target *target) {

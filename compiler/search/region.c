@@ -238,20 +238,12 @@ static bool joins_tensors(const Searcher *c, const Kernel *kernel) {
     return false;
 }
 
-static bool is_moved(const Graph *graph, NodeId id) {
-    return graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1;
-}
-
-NodeId search_below_views(const Graph *graph, NodeId id) {
-    while (is_moved(graph, id)) id = graph_node(graph, id)->args[0];
-    return id;
-}
-
 /* Flags the views above that value which vectors of a CPU read one by one: they have guards, or
  * bring elements together that are apart in memory. Returns false if there are none. */
 static bool flag_costly_views(const Searcher *c, const Graph *graph, NodeId id, NodeFlags flags) {
     bool any = false;
-    for (; c->target->has->cores && is_moved(graph, id); id = graph_node(graph, id)->args[0]) {
+    for (; c->target->has->cores && graph_is_moved(graph, id);
+         id = graph_node(graph, id)->args[0]) {
         if (!search_view_is_costly(graph, id)) continue;
         node_add(flags, id, REGION_BROADCAST);
         if (!any) node_add(flags, id, REGION_OUTER_VIEW);
@@ -529,7 +521,7 @@ static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flag
         const Node *node = graph_node(graph, id);
         bool is_repeated = node_has(flags, id, REGION_REPEATED);
         for (uint32_t i = 0; i < node->n_args; i++) {
-            NodeId arg = node->args[i], value = search_below_views(graph, arg);
+            NodeId arg = node->args[i], value = graph_below_views(graph, arg);
             bool is_last = !is_repeated && repeats(c, graph, node, arg);
             if (is_repeated || is_last) {
                 node_add(flags, arg, REGION_REPEATED);

@@ -122,7 +122,7 @@ static bool store_gathers(const Region *region, Decisions *decisions) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++)
         for (uint32_t i = 0; i < 2 && graph_is_segments(graph, id); i++) {
-            NodeId from = search_below_views(graph, graph_node(graph, id)->args[i]);
+            NodeId from = graph_below_views(graph, graph_node(graph, id)->args[i]);
             if (graph_class(graph, from) == CLASS_VIEW)
                 changes = decisions_add(decisions, from, DIRECTIVE_STORE) || changes;
         }
@@ -159,6 +159,8 @@ static Candidate *const candidates[] = {
     slice_gemms,           rows_unmerged,   split_reductions,  store_pieces,
     store_outer_views,     store_broadcast, sorts_own_kernel,  scans_own_kernel,
     reductions_own_kernel, store_gathers,   joined_own_kernel, all_own_kernels};
+/* The last of them make many kernels: they are for plans slower than one kernel per op. */
+enum { N_CANDIDATES = sizeof candidates / sizeof *candidates, N_LAST_CANDIDATES = 4 };
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -308,10 +310,9 @@ static bool improve(const Searcher *searcher, const Region *region, Decisions **
     if (!prices_of_unfused(c->planning, for_pricing(c), c->scratch, region->subgraph.graph,
                            &c->points, &unfused))
         return false;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates && !search_is_spent(c); i++) {
+    for (uint32_t i = 0; i < N_CANDIDATES && !search_is_spent(c); i++) {
         Candidate *candidate = candidates[i];
-        bool is_last = candidate == reductions_own_kernel || candidate == store_gathers ||
-                       candidate == joined_own_kernel || candidate == all_own_kernels;
+        bool is_last = i + N_LAST_CANDIDATES >= N_CANDIDATES;
         if ((candidate == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last &&
             prices_are_within(&c->points, &now.evaluation.prices, &unfused, PRICES_NO_SLOWER))

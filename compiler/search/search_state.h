@@ -113,8 +113,6 @@ Plan *search_store_broken_blocks(Searcher *c, Plan *plan);
 bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel);
 /* The node that identifies the kernel: its reduction, or the value it stores. */
 NodeId search_main_node(const Kernel *kernel);
-/* The value that views of one argument move. */
-NodeId search_below_views(const Graph *graph, NodeId id);
 /* Whether kernels read slices of the kernel's matmul that could be computed alone, and this has not
  * been priced. */
 bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel);

@@ -11,10 +11,6 @@
 
 /* Layout. */
 
-static uint32_t round_up(uint32_t n, uint32_t step) {
-    return (n + step - 1) / step * step;
-}
-
 /* The windows of strips of which vectors read up to `n`: those past the edge are in the next strip.
  */
 static uint32_t windows_of(const Gemm *gemm, uint32_t n) {
@@ -45,8 +41,8 @@ void gemm_choose_layout(Gemm *gemm) {
         left->pack = (CpuPack){.way = PACK_STRIPS};
         left->strips = arena_copy(arena, &strips, sizeof strips);
         uint32_t step = left == row ? gemm->n_tile_rows : gemm->tile_columns;
-        uint32_t n =
-            round_up(left == row ? gemm->units.block_rows : gemm->units.block_columns, step);
+        int64_t room = left == row ? gemm->units.block_rows : gemm->units.block_columns;
+        uint32_t n = (uint32_t)round_up(room, step);
         if (left == column) n = windows_of(gemm, n);
         gemm->strip_pitch = cpu_strips_pitch(&strips, n, gemm->lanes);
         CpuSweep sweep;
@@ -60,7 +56,7 @@ void gemm_choose_layout(Gemm *gemm) {
     uint32_t past = gemm->has_amx ? AMX_ROW_BYTES / dtype_bytes(gemm->packed) : gemm->lanes;
     gemm->panel_depth = gemm->depth + (column->is_along_k || gemm->has_amx ? past : 0);
     gemm->row_stride = row->is_along_k ? gemm->depth + past : 1;
-    gemm->k_stride = row->is_along_k ? 1 : round_up(gemm->n_tile_rows, gemm->lanes);
+    gemm->k_stride = row->is_along_k ? 1 : (uint32_t)round_up(gemm->n_tile_rows, gemm->lanes);
 }
 
 int64_t gemm_row_panel_elems(const Gemm *gemm) {

@@ -72,8 +72,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     double together = c->card->has->cores ? fmax(p->variant->sched.lanes, 1) : WARP_THREADS;
     double n_rows = n_points / fmax(1, footprint_points(kernel, lanes, c->values));
     FootprintStep step = lane_step(c, p);
-    const bool *shared = cost_shared_scalars(c, p);
     bool is_map = c->card->has->cores && !form_info(kernel->form)->reduces && lanes;
+    const bool *shared = is_map ? cost_shared_scalars(c, p) : NULL;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, step, c->values);
         for (ScalarId id = 1; id < n; id++) {
