@@ -15,21 +15,8 @@ typedef struct Trier {
 
 static void add_probes(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Trier *t = user;
-    const DriverHook *hook = &t->in->cli->hook;
-    if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
+    (void)is_fused;
     if (t->n_plans++ == t->in->graph) bisect_apply(t->trial, arena, plan);
-}
-
-static void pass_scheduled(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    const Trier *t = user;
-    const DriverHook *hook = &t->in->cli->hook;
-    if (hook->scheduled) hook->scheduled(hook->user, arena, plan, is_fused);
-}
-
-static void pass_placed(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    const Trier *t = user;
-    const DriverHook *hook = &t->in->cli->hook;
-    if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
 }
 
 static fusec_status compile(Driver *driver, void *user) {
@@ -78,8 +65,7 @@ static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
     DriverOptions options = cli_driver_options(t->in->cli, t->in->target);
     options.apart = true; /* as the failed run: its graphs have the same numbers */
-    options.hook = (DriverHook){
-        .user = t, .fused = add_probes, .scheduled = pass_scheduled, .placed = pass_placed};
+    options.hook = (DriverHook){.before = &t->in->cli->hook, .user = t, .fused = add_probes};
     Driver driver;
     exec_close(&t->exec);
     arena_free(t->cli.arena);

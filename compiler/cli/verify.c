@@ -96,29 +96,16 @@ static fusec_status build(Driver *driver, void *user) {
     return driver_build(driver);
 }
 
-/* Keeps a copy of the plan, and calls the hook of the command line. */
+/* Keeps a copy of the plan. */
 static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Verification *v = user;
-    const DriverHook *hook = &v->cli->hook;
-    if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
+    (void)is_fused;
     Plan *kept = arena_copy(arena, plan, sizeof *plan);
     kept->kernels.data =
         arena_copy(arena, plan->kernels.data, plan->kernels.n * sizeof *plan->kernels.data);
     kept->buffers.data =
         arena_copy(arena, plan->buffers.data, plan->buffers.n * sizeof *plan->buffers.data);
     vec_push(arena, &v->plans, kept);
-}
-
-static void pass_scheduled(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    const Verification *v = user;
-    const DriverHook *hook = &v->cli->hook;
-    if (hook->scheduled) hook->scheduled(hook->user, arena, plan, is_fused);
-}
-
-static void pass_placed(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    const Verification *v = user;
-    const DriverHook *hook = &v->cli->hook;
-    if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
 }
 
 static fusec_status mismatch(const Trio *t, const char *what) {
@@ -490,8 +477,7 @@ static fusec_status compile_all(Verification *v) {
                                         "one kernel per op, every value stored"};
     for (int i = 0; i < 3; i++) {
         bool is_fused = drivers[i] == &v->fused;
-        DriverHook keeping = {
-            .user = v, .fused = keep_plan, .scheduled = pass_scheduled, .placed = pass_placed};
+        DriverHook keeping = {.before = &v->cli->hook, .user = v, .fused = keep_plan};
         options.no_fuse = !is_fused;
         say(v, "compiling: %s", forms[i]);
         options.hook = is_fused ? keeping : v->cli->hook;

@@ -433,14 +433,20 @@ static bool may_be_code(Driver *driver) {
     return may;
 }
 
-static void call_hook(const Driver *driver, void (*hook)(void *, Arena *, Plan *, bool)) {
+typedef enum HookTime { AFTER_FUSION, AFTER_SCHEDULING, AFTER_PLACING } HookTime;
+
+static void call_hook(const Driver *driver, const DriverHook *hook, HookTime time) {
     const Planning *p = &driver->planning;
-    for (uint32_t i = 0; i < p->n_units && hook; i++)
-        hook(driver->options.hook.user, driver->arena, p->units[i].plan, !driver->options.no_fuse);
+    if (hook->before) call_hook(driver, hook->before, time);
+    void (*call)(void *, Arena *, Plan *, bool) = time == AFTER_FUSION       ? hook->fused
+                                                  : time == AFTER_SCHEDULING ? hook->scheduled
+                                                                             : hook->placed;
+    for (uint32_t i = 0; i < p->n_units && call; i++)
+        call(hook->user, driver->arena, p->units[i].plan, !driver->options.no_fuse);
 }
 
-/* Runs the passes, with the hooks between them. Other threads make
- * code while temporaries are placed and the ledger and the manifest are written. */
+/* Runs the passes, with the hooks between them. Other threads make code while temporaries are
+ * placed and the ledger and the manifest are written. */
 static bool make_plans(Driver *driver) {
     Planning *p = &driver->planning;
     const DriverHook *hook = &driver->options.hook;
@@ -452,12 +458,12 @@ static bool make_plans(Driver *driver) {
     if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH) || !may_be_code(driver)) return false;
     driver->plans = arena_array(driver->arena, const Plan *, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) driver->plans[i] = p->units[i].plan;
-    call_hook(driver, hook->fused);
+    call_hook(driver, hook, AFTER_FUSION);
     if (!pipeline_run(p, PASS_LAYOUT, PASS_CONTRACT)) return false;
-    call_hook(driver, hook->scheduled);
+    call_hook(driver, hook, AFTER_SCHEDULING);
     if (is_code(driver->options.kind) && !pipeline_run(p, PASS_LEGAL, PASS_LOWER)) return false;
     if (!pipeline_run(p, PASS_PLACE, PASS_PLACE)) return false;
-    call_hook(driver, hook->placed);
+    call_hook(driver, hook, AFTER_PLACING);
     return pipeline_run(p, PASS_LEDGER, PASS_LEDGER);
 }
 

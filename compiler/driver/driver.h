@@ -27,6 +27,7 @@ typedef struct DriverWatch {
 /* Changes the plans between passes: `fusec verify` adds probes, tests add faults. All members are
  * optional. A changed plan is not verified again. */
 typedef struct DriverHook {
+    const struct DriverHook *before; /* its functions are called before these; or NULL */
     void *user;
     /* Called after fusion, before scheduling, with a plan that has traces. is_fused false: the plan
      * has one kernel per op. */
