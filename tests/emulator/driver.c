@@ -32,52 +32,82 @@ static char context;
 /* Device memory. */
 
 typedef struct Memory {
-    struct Memory *next;
     uint64_t begin, end;
 } Memory;
+/* Allocations in ascending order. Whoever reads or writes them holds the lock, as a launch does. */
 static Memory *memories;
+static size_t n_memories, n_reserved;
+
+/* The number of allocations that begin at `at` or below. */
+static size_t count_until(uint64_t at) {
+    size_t least = 0, most = n_memories;
+    while (least < most) {
+        size_t middle = (least + most) / 2;
+        if (memories[middle].begin <= at)
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return least;
+}
 
 /* Whether the range is inside one allocation. */
 static bool may_access(uint64_t at, uint32_t n_bytes) {
-    for (const Memory *memory = memories; memory; memory = memory->next)
-        if (at >= memory->begin && at + n_bytes <= memory->end) return true;
-    return false;
+    static size_t last;
+    if (last >= n_memories || at < memories[last].begin || at >= memories[last].end) {
+        size_t n = count_until(at);
+        if (n == 0) return false;
+        last = n - 1;
+    }
+    return at + n_bytes <= memories[last].end;
+}
+
+/* False: out of memory. */
+static bool add_memory(uint64_t begin, uint64_t end) {
+    if (n_memories == n_reserved) {
+        size_t n = n_reserved ? 2 * n_reserved : 64;
+        Memory *grown = realloc(memories, n * sizeof *grown);
+        if (!grown) return false;
+        memories = grown;
+        n_reserved = n;
+    }
+    size_t i = count_until(begin);
+    memmove(&memories[i + 1], &memories[i], (n_memories - i) * sizeof *memories);
+    memories[i] = (Memory){begin, end};
+    n_memories++;
+    return true;
+}
+
+static bool remove_memory(uint64_t begin) {
+    size_t n = count_until(begin);
+    if (n == 0 || memories[n - 1].begin != begin) return false;
+    memmove(&memories[n - 1], &memories[n], (n_memories - n) * sizeof *memories);
+    n_memories--;
+    return true;
 }
 
 static int emu_cuMemAlloc(uint64_t *data, size_t n_bytes) {
     if (n_bytes == 0) return INVALID_VALUE;
     size_t whole = (n_bytes + 255) / 256 * 256;
     void *bytes = aligned_alloc(256, whole);
-    Memory *memory = malloc(sizeof *memory);
-    if (!bytes || !memory) {
-        free(bytes);
-        free(memory);
-        return OUT_OF_MEMORY;
-    }
+    if (!bytes) return OUT_OF_MEMORY;
     memset(bytes, 0xFF, whole);
     uint64_t begin = (uint64_t)(uintptr_t)bytes;
     pthread_mutex_lock(&lock);
-    *memory = (Memory){memories, begin, begin + n_bytes};
-    memories = memory;
+    bool is_added = add_memory(begin, begin + n_bytes);
     pthread_mutex_unlock(&lock);
+    if (!is_added) free(bytes);
     *data = begin;
-    return SUCCESS;
+    return is_added ? SUCCESS : OUT_OF_MEMORY;
 }
 
 static int emu_cuMemFree(uint64_t data) {
-    int code = data ? INVALID_VALUE : SUCCESS;
+    if (!data) return SUCCESS;
     pthread_mutex_lock(&lock);
-    for (Memory **link = &memories; *link; link = &(*link)->next) {
-        Memory *memory = *link;
-        if (memory->begin != data) continue;
-        *link = memory->next;
-        free(memory);
-        free((void *)(uintptr_t)data);
-        code = SUCCESS;
-        break;
-    }
+    bool is_removed = remove_memory(data);
+    if (is_removed) free((void *)(uintptr_t)data);
     pthread_mutex_unlock(&lock);
-    return code;
+    return is_removed ? SUCCESS : INVALID_VALUE;
 }
 
 static int emu_cuMemcpyHtoD(uint64_t to, const void *from, size_t n_bytes) {

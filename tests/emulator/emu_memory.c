@@ -39,8 +39,8 @@ static uint32_t bytes_of(EmuType type) {
     return emu_type_bits(type) / 8;
 }
 
-static uint8_t *place(const EmuWarp *warp, const EmuInst *inst, uint64_t address) {
-    uint32_t n_bytes = bytes_of(inst->type) * inst->width;
+static uint8_t *place(const EmuWarp *warp, const EmuInst *inst, uint64_t address,
+                      uint32_t n_bytes) {
     if (inst->space == EMU_PARAM)
         return address + n_bytes <= warp->machine->kernel->param_bytes
                    ? warp->machine->params + address
@@ -49,33 +49,53 @@ static uint8_t *place(const EmuWarp *warp, const EmuInst *inst, uint64_t address
                                      : emu_global(warp, address, n_bytes);
 }
 
+/* Copies of known sizes need no call. */
+static uint64_t read_value(const uint8_t *from, uint32_t n_bytes) {
+    uint64_t value = 0;
+    if (n_bytes == 4)
+        memcpy(&value, from, 4);
+    else if (n_bytes == 2)
+        memcpy(&value, from, 2);
+    else if (n_bytes == 1)
+        memcpy(&value, from, 1);
+    else
+        memcpy(&value, from, 8);
+    return value;
+}
+
+static void write_value(uint8_t *to, uint32_t n_bytes, uint64_t value) {
+    if (n_bytes == 4)
+        memcpy(to, &value, 4);
+    else if (n_bytes == 2)
+        memcpy(to, &value, 2);
+    else if (n_bytes == 1)
+        memcpy(to, &value, 1);
+    else
+        memcpy(to, &value, 8);
+}
+
 /* Operands: registers, then the address. */
 EmuOutcome emu_load(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    uint32_t n_bytes = bytes_of(inst->type);
+    uint32_t n_bytes = bytes_of(inst->type), width = inst->width;
     EMU_EACH_LANE(lane, mask) {
-        uint64_t address = emu_get(warp, &inst->x[inst->width], lane);
-        const uint8_t *from = place(warp, inst, address);
+        uint64_t address = emu_get(warp, &inst->x[width], lane);
+        const uint8_t *from = place(warp, inst, address, width * n_bytes);
         if (!from) return emu_fail(warp, inst, "loads from where nothing is", address);
-        for (uint32_t i = 0; i < inst->width; i++) {
-            uint64_t value = 0;
-            memcpy(&value, from + (size_t)i * n_bytes, n_bytes);
-            emu_set(warp, &inst->x[i], lane, value);
-        }
+        for (uint32_t i = 0; i < width; i++)
+            emu_set(warp, &inst->x[i], lane, read_value(from + (size_t)i * n_bytes, n_bytes));
     }
     return EMU_GO_ON;
 }
 
 /* Operands: the address, then registers. */
 EmuOutcome emu_store(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    uint32_t n_bytes = bytes_of(inst->type);
+    uint32_t n_bytes = bytes_of(inst->type), width = inst->width;
     EMU_EACH_LANE(lane, mask) {
         uint64_t address = emu_get(warp, &inst->x[0], lane);
-        uint8_t *to = place(warp, inst, address);
+        uint8_t *to = place(warp, inst, address, width * n_bytes);
         if (!to) return emu_fail(warp, inst, "stores to where nothing is", address);
-        for (uint32_t i = 0; i < inst->width; i++) {
-            uint64_t value = emu_get(warp, &inst->x[1 + i], lane);
-            memcpy(to + (size_t)i * n_bytes, &value, n_bytes);
-        }
+        for (uint32_t i = 0; i < width; i++)
+            write_value(to + (size_t)i * n_bytes, n_bytes, emu_get(warp, &inst->x[1 + i], lane));
     }
     warp->machine->n_idle = 0;
     return EMU_GO_ON;
@@ -85,7 +105,7 @@ EmuOutcome emu_store(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 EmuOutcome emu_atom_inc(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t address = emu_get(warp, &inst->x[1], lane);
-        uint8_t *at = place(warp, inst, address);
+        uint8_t *at = place(warp, inst, address, sizeof(uint32_t));
         uint32_t before, most = (uint32_t)emu_get(warp, &inst->x[2], lane);
         if (!at) return emu_fail(warp, inst, "counts where nothing is", address);
         memcpy(&before, at, sizeof before);

@@ -6,16 +6,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_K = 32, MAX_COLUMNS = 256, WARP_ROWS = 16 };
+enum { MAX_K = 32, MAX_COLUMNS = 256, WARP_ROWS = 16, ABREAST = 8 };
 
-/* Adds products to a sum: exactly in double, with one rounding. f64 adds them one after the
- * other. */
-static inline float add_up(float sum, const float *a, const float *b, uint32_t n) {
-    double all[4] = {0};
-    for (uint32_t k = 0; k < n; k += 4)
-        for (uint32_t i = 0; i < 4; i++) all[i] += (double)a[k + i] * b[k + i];
-    return (float)((all[0] + all[1]) + (all[2] + all[3]) + sum);
-}
+/* The rows of a warp: both operands, and accumulators. A row of `b` has an element of each
+ * column. */
+typedef struct Product {
+    float a[WARP_ROWS][MAX_K], b[MAX_K][MAX_COLUMNS];
+    uint64_t accs[WARP_ROWS][MAX_COLUMNS];
+} Product;
+static _Thread_local Product product;
 
 static bool is_int(EmuType type) {
     return type == EMU_S8 || type == EMU_U8;
@@ -38,12 +37,14 @@ static float add_cut(EmuType left, EmuType right, float sum, const float *a, con
                      uint32_t n) {
     int top = sum != 0 ? ilogbf(sum) : INT_MIN;
     bool is_finite = isfinite(sum);
+    double all = 0;
     for (uint32_t k = 0; k < n; k++) {
         int own = exponent_of(left, a[k]) + exponent_of(right, b[k]);
         is_finite = is_finite && isfinite(a[k]) && isfinite(b[k]);
+        all += (double)a[k] * b[k];
         if (a[k] * b[k] != 0 && own > top) top = own;
     }
-    if (!is_finite) return add_up(sum, a, b, n);
+    if (!is_finite) return (float)(all + sum);
     if (top == INT_MIN) return 0;
     double total = trunc(ldexp(sum, F8_BITS - top));
     for (uint32_t k = 0; k < n; k++) total += trunc(ldexp((double)a[k] * b[k], F8_BITS - top));
@@ -66,15 +67,51 @@ static float number_of(EmuType type, uint64_t bits) {
     return type == EMU_BF16 ? emu_of_bf16(bits & 0xFFFF) : emu_of_f16(bits & 0xFFFF);
 }
 
-/* An accumulator with the products added: integers exactly, and wrapped. */
-static uint64_t add_to(const EmuInst *inst, uint64_t acc, const float *a, const float *b,
-                       uint32_t n) {
-    EmuType type = inst->from;
-    uint32_t sum = (uint32_t)acc;
-    if (is_f8(type)) return emu_bits(add_cut(inst->type, type, emu_float(acc), a, b, n));
-    if (!is_int(type)) return emu_bits(add_up(emu_float(acc), a, b, n));
-    for (uint32_t k = 0; k < n; k++) sum += (uint32_t)((int32_t)a[k] * (int32_t)b[k]);
-    return sum;
+static void add_cut_products(Product *p, const EmuInst *inst, uint32_t row, uint32_t n_k,
+                             uint32_t n_columns) {
+    for (uint32_t column = 0; column < n_columns; column++) {
+        uint64_t *acc = &p->accs[row][column];
+        float b[MAX_K];
+        for (uint32_t k = 0; k < n_k; k++) b[k] = p->b[k][column];
+        *acc = emu_bits(add_cut(inst->type, inst->from, emu_float(*acc), p->a[row], b, n_k));
+    }
+}
+
+/* Integers are exact, and wrap. */
+static void add_int_products(Product *p, uint32_t row, uint32_t n_k, uint32_t n_columns) {
+    for (uint32_t column = 0; column < n_columns; column++) {
+        uint32_t sum = (uint32_t)p->accs[row][column];
+        for (uint32_t k = 0; k < n_k; k++)
+            sum += (uint32_t)((int32_t)p->a[row][k] * (int32_t)p->b[k][column]);
+        p->accs[row][column] = sum;
+    }
+}
+
+/* Other floats: exactly in double, with one rounding. Columns abreast are a vector. */
+static void add_float_products(Product *p, uint32_t row, uint32_t n_k, uint32_t n_columns) {
+    const float *a = p->a[row];
+    for (uint32_t column = 0; column < n_columns; column += ABREAST) {
+        double all[4][ABREAST] = {{0}};
+        uint64_t *accs = &p->accs[row][column];
+        for (uint32_t k = 0; k < n_k; k += 4)
+            for (uint32_t part = 0; part < 4; part++)
+                for (uint32_t i = 0; i < ABREAST; i++)
+                    all[part][i] += (double)a[k + part] * p->b[k + part][column + i];
+        for (uint32_t i = 0; i < ABREAST; i++) {
+            double sum = (all[0][i] + all[1][i]) + (all[2][i] + all[3][i]);
+            accs[i] = emu_bits((float)(sum + emu_float(accs[i])));
+        }
+    }
+}
+
+static void multiply(Product *p, const EmuInst *inst, uint32_t n_k, uint32_t n_columns) {
+    for (uint32_t row = 0; row < WARP_ROWS; row++)
+        if (is_f8(inst->from))
+            add_cut_products(p, inst, row, n_k, n_columns);
+        else if (is_int(inst->from))
+            add_int_products(p, row, n_k, n_columns);
+        else
+            add_float_products(p, row, n_k, n_columns);
 }
 
 /* Loads four 8 x 8 matrices of 16-bit elements. `test`: t for transposed. */
@@ -117,9 +154,23 @@ static void place_in(uint32_t lane, uint32_t i, uint32_t h, uint32_t n, bool is_
     *k = n * (t + 4 * upper) + h;
 }
 
+/* An operand's elements, and how far apart in `data` they are along its own axis and along k. */
+typedef struct Elements {
+    float *data;
+    uint32_t own_stride, k_stride;
+} Elements;
+
+static Elements left_of(Product *p) {
+    return (Elements){p->a[0], MAX_K, 1};
+}
+
+static Elements right_of(Product *p) {
+    return (Elements){p->b[0], 1, MAX_COLUMNS};
+}
+
 /* Gathers an operand of f32 or narrower elements as floats. */
 static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint32_t n,
-                   bool is_left, float (*to)[MAX_K]) {
+                   bool is_left, Elements to) {
     EmuType type = is_left ? inst->type : inst->from;
     uint32_t bytes = bytes_of(type);
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
@@ -128,7 +179,8 @@ static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint
                 uint64_t bits = emu_get(warp, &x[i], lane);
                 uint32_t own, k;
                 place_in(lane, i, h, 4 / bytes, is_left, &own, &k);
-                to[own][k] = number_of(type, bits >> (8 * bytes * h));
+                to.data[own * to.own_stride + k * to.k_stride] =
+                    number_of(type, bits >> (8 * bytes * h));
             }
 }
 
@@ -149,6 +201,23 @@ static void multiply_f64(EmuWarp *warp, const EmuInst *inst, Shape s) {
         }
 }
 
+/* The place of accumulator i of a lane. */
+static uint64_t *acc_of(Product *p, uint32_t lane, uint32_t i) {
+    return &p->accs[lane / 4 + 8 * (i / 2 % 2)][i / 4 * 8 + 2 * (lane % 4) + i % 2];
+}
+
+static void get_accs(Product *p, const EmuWarp *warp, const EmuOperand *x, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t lane = 0; lane < EMU_LANES; lane++)
+            *acc_of(p, lane, i) = emu_get(warp, &x[i], lane);
+}
+
+static void set_accs(Product *p, EmuWarp *warp, const EmuOperand *x, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t lane = 0; lane < EMU_LANES; lane++)
+            emu_set(warp, &x[i], lane, *acc_of(p, lane, i));
+}
+
 EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     Shape s = shape_of(inst);
     if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
@@ -156,17 +225,13 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
         multiply_f64(warp, inst, s);
         return EMU_GO_ON;
     }
-    float a[16][MAX_K], b[8][MAX_K];
-    gather(warp, inst, &inst->x[s.n_d], s.n_a, true, a);
-    gather(warp, inst, &inst->x[s.n_d + s.n_a], s.n_b, false, b);
-    EMU_EACH_LANE(lane, mask) {
-        for (uint32_t i = 0; i < s.n_d; i++) {
-            uint32_t row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-            const EmuOperand *c = &inst->x[s.n_d + s.n_a + s.n_b + i];
-            uint64_t acc = emu_get(warp, c, lane);
-            emu_set(warp, &inst->x[i], lane, add_to(inst, acc, a[row], b[column], s.k));
-        }
-    }
+    Product *p = &product;
+    const EmuOperand *left = &inst->x[s.n_d], *right = left + s.n_a;
+    gather(warp, inst, left, s.n_a, true, left_of(p));
+    gather(warp, inst, right, s.n_b, false, right_of(p));
+    get_accs(p, warp, right + s.n_b, s.n_d);
+    multiply(p, inst, s.k, 8);
+    set_accs(p, warp, inst->x, s.n_d);
     return EMU_GO_ON;
 }
 
@@ -193,7 +258,7 @@ static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool 
 }
 
 static bool read_operand(const EmuWarp *warp, EmuType type, uint64_t descriptor, bool is_transposed,
-                         uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
+                         uint32_t begin, uint32_t n, Elements to) {
     uint32_t bytes = bytes_of(type);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 32 / bytes; k++) {
@@ -201,7 +266,7 @@ static bool read_operand(const EmuWarp *warp, EmuType type, uint64_t descriptor,
             const uint8_t *from = operand_at(warp, descriptor, is_transposed, bytes, begin + i, k);
             if (!from) return false;
             memcpy(&bits, from, bytes);
-            to[i][k] = number_of(type, bits);
+            to.data[i * to.own_stride + k * to.k_stride] = number_of(type, bits);
         }
     return true;
 }
@@ -212,7 +277,7 @@ static bool has_left_registers(const EmuInst *inst) {
 }
 
 /* Reads the warp's rows of the left operand, from registers when the instruction runs. */
-static bool read_left(EmuWarp *warp, const EmuPending *p, bool is_transposed, float (*to)[MAX_K]) {
+static bool read_left(EmuWarp *warp, const EmuPending *p, bool is_transposed, Elements to) {
     const EmuOperand *first = &p->inst->x[p->inst->width * 4u];
     if (has_left_registers(p->inst))
         gather(warp, p->inst, first, 4, true, to);
@@ -225,24 +290,25 @@ static bool read_left(EmuWarp *warp, const EmuPending *p, bool is_transposed, fl
 }
 
 /* Computes the warp's rows. */
-static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
-    const EmuInst *inst = p->inst;
-    static _Thread_local float a[WARP_ROWS][MAX_K], b[MAX_COLUMNS][MAX_K];
+static bool multiply_group(EmuWarp *warp, const EmuPending *pending) {
+    const EmuInst *inst = pending->inst;
+    Product *p = &product;
     uint32_t columns = inst->width * 8u, n = columns / 2, k = 32 / bytes_of(inst->from);
     uint32_t n_left = has_left_registers(inst) ? 4 : 1, after = n + n_left + 1;
     bool has_transposes = inst->n > after + 3;
     bool transposes_left = has_transposes && n_left == 1 && inst->x[after + 3].number;
     bool transposes_right = has_transposes && inst->x[inst->n - 1].number;
     bool begins = !inst->x[after].number;
-    if ((p->b >> 62) != SWIZZLE_128 || !read_left(warp, p, transposes_left, a) ||
-        !read_operand(warp, inst->from, p->b, transposes_right, 0, columns, b))
+    if ((pending->b >> 62) != SWIZZLE_128 ||
+        !read_left(warp, pending, transposes_left, left_of(p)) ||
+        !read_operand(warp, inst->from, pending->b, transposes_right, 0, columns, right_of(p)))
         return false;
-    for (uint32_t lane = 0; lane < EMU_LANES; lane++)
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t row = lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
-            uint64_t *acc = &warp->regs[inst->x[i].slot][lane];
-            *acc = add_to(inst, begins ? 0 : *acc, a[row], b[column], k);
-        }
+    if (begins)
+        memset(p->accs, 0, sizeof p->accs);
+    else
+        get_accs(p, warp, inst->x, n);
+    multiply(p, inst, k, columns);
+    set_accs(p, warp, inst->x, n);
     return true;
 }
 
