@@ -227,7 +227,8 @@ static size_t add_conversions(MathKernel *kernels, const unsigned *widths, size_
 static size_t add_operations(MathKernel *kernels, const unsigned *widths, size_t n_widths) {
     size_t n = 0;
     for (int op = 0; op < MATH_OP_CONVERT; op++) {
-        bool is_integer = op == MATH_OP_idiv || op == MATH_OP_irem;
+        bool is_integer =
+            op == MATH_OP_idiv || op == MATH_OP_irem || op == MATH_OP_udiv || op == MATH_OP_urem;
         bool is_of_f32 = op == MATH_OP_quotient_by_one || op == MATH_OP_fraction_by_one;
         for (int type = 0; type < 2; type++) {
             if ((is_integer && type) || (is_of_f32 && type != DT_F32)) continue;

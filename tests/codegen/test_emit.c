@@ -228,6 +228,51 @@ Test(emit, gemms_of_one_register_tile_share_its_function) {
     arena_free(arena);
 }
 
+static CodeBytes cpu_code(Arena *arena, const char *source, CodeKind kind) {
+    Plan *plan = plans_fuse(arena, plans_parse(arena, source), 0, false);
+    sched_plan(arena, plan, target_get(TARGET_CPU));
+    const Plan *plans[] = {plan};
+    BackOptions options = {.target = target_get(TARGET_CPU)};
+    Diags diags = {.arena = arena};
+    CodeBytes code;
+    cr_assert(codegen_emit(arena, plans, 1, options, kind, &code, &diags));
+    return code;
+}
+
+/* LLVM 22 fails on lanes of i64 that are cut to 16 bits, extended to i32 and compared. */
+Test(emit, lanes_of_cut_integers_are_compared) {
+    static const char *const sources[] = {
+        "graph g(x: u32[2, 60]) -> (y: f64[60]) {\n"
+        "  y = cast(argmin(cast(clamp(x, cast(0, u32), cast(1, u32)), i16), axis=0), f64)\n}\n",
+        "graph g(x: i64[2, 60], z: i64[1, 60]) -> (y: f64[1, 60]) {\n"
+        "  a = cast(clamp(x, cast(-100, i64), cast(100, i64)), i8)\n"
+        "  b = cast(clamp(z, cast(0, i64), cast(1, i64)), i8)\n"
+        "  y = cast(argmin(a, axis=0, keep=true), f64) + cast(b, f64)\n}\n",
+        "graph g(x: i64[60], z: i64[60]) -> (y: f64[60]) {\n"
+        "  y = cast(cast(x % cast(8, i64), i16) < cast(z & cast(3, i64), i16), f64)\n}\n"};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        Arena *arena = arena_new(NULL);
+        cr_expect_gt(cpu_code(arena, sources[i], CODE_OBJECT).n_bytes, 0u);
+        arena_free(arena);
+    }
+}
+
+Test(emit, ops_of_u32_compute_in_32_bits) {
+    static const char *const ops[] = {
+        "clamp(x, z, z)", "maximum(x, z)", "x + z", "x * z",  "x / z", "x % z",
+        "x >> z",         "x << z",        "x ^ z", "abs(x)", "-x",    "where(x < z, x, z)"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *source = str_format(arena,
+                                        "graph g(x: u32[64, 60], z: u32[64, 60])"
+                                        " -> (y: u32[64, 60]) { y = %s }\n",
+                                        ops[i]);
+        CodeBytes ir = cpu_code(arena, source, CODE_LLVM_IR);
+        cr_expect_eq(count(ir.data, "x i64>"), 0u, "%s has lanes of i64", ops[i]);
+        arena_free(arena);
+    }
+}
+
 /* Units that are named by their sizes. The first one keeps the other thread busy until the caller's
  * has finished all others. */
 enum { N_SMALL_UNITS = 5, BUSY_INSTRUCTIONS = 1000 };

@@ -573,6 +573,8 @@ Test(math, integer_division_never_traps) {
     static int32_t x[N_BATCH], y[N_BATCH], quotient[N_BATCH], rest[N_BATCH];
     Trio idiv = trio_new(MATH_OP_idiv, DT_I32);
     Trio irem = trio_new(MATH_OP_irem, DT_I32);
+    Trio udiv = trio_new(MATH_OP_udiv, DT_I32);
+    Trio urem = trio_new(MATH_OP_urem, DT_I32);
     uint64_t state = 13;
     for (size_t i = 0; i < N_BATCH; i++) {
         uint64_t bits = math_random(&state);
@@ -592,6 +594,13 @@ Test(math, integer_division_never_traps) {
         cr_assert_eq(quotient[i], q, "%d / %d = %d, want %d", x[i], y[i], quotient[i], q);
         cr_assert_eq(rest[i], r, "%d %% %d = %d, want %d", x[i], y[i], rest[i], r);
     }
-    math_jit_free(idiv.jit);
-    math_jit_free(irem.jit);
+    trio_run(&udiv, x, y, quotient, N_BATCH);
+    trio_run(&urem, x, y, rest, N_BATCH);
+    for (size_t i = 0; i < N_BATCH; i++) {
+        uint32_t a = (uint32_t)x[i], b = (uint32_t)y[i];
+        cr_assert_eq((uint32_t)quotient[i], b ? a / b : 0, "%u / %u = %d", a, b, quotient[i]);
+        cr_assert_eq((uint32_t)rest[i], b ? a % b : 0, "%u %% %u = %d", a, b, rest[i]);
+    }
+    Trio all[] = {idiv, irem, udiv, urem};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) math_jit_free(all[i].jit);
 }

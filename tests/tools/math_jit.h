@@ -23,7 +23,9 @@
 
 /* those that math.h declares; quotients: of float, all lanes of a vector divided by the first of y,
  * lanes from +0 to 1, or NaN */
-#define MATH_OWN(X) X(frem, 2) X(idiv, 2) X(irem, 2) X(quotient_by_one, 2) X(fraction_by_one, 2)
+#define MATH_OWN(X) \
+    X(frem, 2)      \
+    X(idiv, 2) X(irem, 2) X(udiv, 2) X(urem, 2) X(quotient_by_one, 2) X(fraction_by_one, 2)
 
 /* float: the shorter forms of prims.def */
 #define MATH_SHORT(X) \

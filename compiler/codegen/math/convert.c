@@ -66,6 +66,21 @@ static Val f32_to_bits(const Codegen *k, Val value, Dtype to) {
     return k_trunc(k, bits, type_like(k, value, to));
 }
 
+/* The sign extension of `value` to `type`. Lanes of i64 that were cut to at most 16 bits are cut to
+ * 32 bits and shifted: LLVM 22 for AVX2 compares four such lanes without having cut them, and fails
+ * ("Cannot emit physreg copy instruction"). */
+static Val sign_extended(const Codegen *k, Val value, LLVMTypeRef type) {
+    Val whole = value;
+    while (LLVMIsATruncInst(whole)) whole = LLVMGetOperand(whole, 0);
+    bool is_cut = k_element_type(whole) == k->i64 && value != whole && k_is_vector(value);
+    if (!is_cut || type != k_vector_of(k->i32, k_lanes(value)) || !k->target->has->cores)
+        return k_sext(k, value, type);
+    Val bits = k_trunc(k, whole, type);
+    int64_t n_cut = 32 - (int64_t)LLVMGetIntTypeWidth(k_element_type(value));
+    Val by = k_splat(k, k_i32(k, n_cut), k_lanes(value));
+    return k_ashr(k, k_shl(k, bits, by), by);
+}
+
 /* Integers and bools among themselves. */
 static Val convert_whole(const Codegen *k, Val value, Dtype from, Dtype to) {
     LLVMTypeRef type = type_like(k, value, to);
@@ -74,7 +89,7 @@ static Val convert_whole(const Codegen *k, Val value, Dtype from, Dtype to) {
     uint32_t n_from = dtype_bytes(from), n_to = dtype_bytes(to);
     if (n_from == n_to) return value;
     if (n_from > n_to) return k_trunc(k, value, type);
-    return dtype_is_unsigned(from) ? k_zext(k, value, type) : k_sext(k, value, type);
+    return dtype_is_unsigned(from) ? k_zext(k, value, type) : sign_extended(k, value, type);
 }
 
 /* llvm.fptosi.sat in vectors: LLVM would convert a CPU's lanes one by one. A conversion of a value

@@ -61,40 +61,65 @@ typedef struct Division {
 /* x86 has no vector division of integers, so the division is done in double. A quotient of two
  * 32-bit integers is an integer or at least 2^-32 away from one, so truncating the double is
  * exact. */
-static Val divide_by_double(const Codegen *k, Val x, Val y) {
+static Val divide_by_double(const Codegen *k, Val x, Val y, bool is_unsigned) {
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMTypeRef wide = LLVMVectorType(k->f64, LLVMGetVectorSize(type));
-    Val x_wide = k_sitofp(k, x, wide);
-    Val y_wide = k_sitofp(k, y, wide);
+    Val x_wide = is_unsigned ? k_uitofp(k, x, wide) : k_sitofp(k, x, wide);
+    Val y_wide = is_unsigned ? k_uitofp(k, y, wide) : k_sitofp(k, y, wide);
     Val quotient = k_fdiv(k, x_wide, y_wide);
-    return k_fptosi(k, quotient, type);
+    return is_unsigned ? k_fptoui(k, quotient, type) : k_fptosi(k, quotient, type);
 }
 
-static Division divide(const Codegen *k, Val x, Val y) {
+static bool divides_by_double(const Codegen *k, Val x) {
+    return k_is_vector(x) && LLVMGetIntTypeWidth(k_element_type(x)) <= 32 && k->target->has->cores;
+}
+
+static Division divide_unsigned(const Codegen *k, Val x, Val y) {
+    Val one = k_splat(k, LLVMConstInt(k_element_type(x), 1, 0), k_lanes(x));
+    Division d = {.zero = LLVMConstNull(LLVMTypeOf(x))};
+    d.is_by_zero = k_eq(k, y, d.zero);
+    Val safe = k_select(k, d.is_by_zero, one, y);
+    d.quotient = divides_by_double(k, x) ? divide_by_double(k, x, safe, true) : k_udiv(k, x, safe);
+    return d;
+}
+
+static Division divide_signed(const Codegen *k, Val x, Val y) {
     LLVMTypeRef type = LLVMTypeOf(x);
-    bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
-    bool is_short = LLVMGetIntTypeWidth(k_element_type(x)) <= 32;
     Val one = k_splat(k, LLVMConstInt(k_element_type(x), 1, 0), k_lanes(x));
     Division d = {.zero = LLVMConstNull(type)};
     d.is_by_zero = k_eq(k, y, d.zero);
     Val is_by_minus_one = k_eq(k, y, LLVMConstAllOnes(type));
     Val is_trap = k_or(k, d.is_by_zero, is_by_minus_one);
     Val safe = k_select(k, is_trap, one, y);
-    Val quotient = is_vector && is_short && k->target->has->cores ? divide_by_double(k, x, safe)
-                                                                  : k_sdiv(k, x, safe);
+    Val quotient =
+        divides_by_double(k, x) ? divide_by_double(k, x, safe, false) : k_sdiv(k, x, safe);
     Val negated = k_sub(k, d.zero, x);
     d.quotient = k_select(k, is_by_minus_one, negated, quotient);
     return d;
 }
 
-Val math_idiv(const Codegen *k, Val x, Val y) {
-    Division d = divide(k, x, y);
+static Val quotient_of(const Codegen *k, Division d) {
     return k_select(k, d.is_by_zero, d.zero, d.quotient);
 }
 
-Val math_irem(const Codegen *k, Val x, Val y) {
-    Division d = divide(k, x, y);
+static Val rest_of(const Codegen *k, Division d, Val x, Val y) {
     Val product = k_mul(k, d.quotient, y);
     Val rest = k_sub(k, x, product);
     return k_select(k, d.is_by_zero, d.zero, rest);
+}
+
+Val math_idiv(const Codegen *k, Val x, Val y) {
+    return quotient_of(k, divide_signed(k, x, y));
+}
+
+Val math_irem(const Codegen *k, Val x, Val y) {
+    return rest_of(k, divide_signed(k, x, y), x, y);
+}
+
+Val math_udiv(const Codegen *k, Val x, Val y) {
+    return quotient_of(k, divide_unsigned(k, x, y));
+}
+
+Val math_urem(const Codegen *k, Val x, Val y) {
+    return rest_of(k, divide_unsigned(k, x, y), x, y);
 }

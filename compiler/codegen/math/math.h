@@ -53,5 +53,8 @@ Val math_compare(const Codegen *k, LLVMRealPredicate predicate, Val x, Val y);
  * INT_MIN, and INT_MIN % -1 is 0. The code never traps. */
 Val math_idiv(const Codegen *k, Val x, Val y);
 Val math_irem(const Codegen *k, Val x, Val y);
+/* The same of integers without a sign. */
+Val math_udiv(const Codegen *k, Val x, Val y);
+Val math_urem(const Codegen *k, Val x, Val y);
 
 #endif

@@ -55,26 +55,47 @@ static Val int_max(const Codegen *k, Val a, Val b) {
     return int_extreme(k, true, a, b);
 }
 
-/* Shifts by counts that LLVM leaves undefined shift all bits out. */
-static Val shift(const Codegen *k, bool is_left, Val a, Val count) {
-    LLVMTypeRef type = LLVMTypeOf(a);
-    int64_t n_bits = LLVMGetIntTypeWidth(k_element_type(a));
-    Val width = k_splat(k, k_int(k_element_type(a), n_bits), k_lanes(a));
-    Val most = k_splat(k, k_int(k_element_type(a), n_bits - 1), k_lanes(a));
-    Val is_count = k_ult(k, count, width);
-    Val by = k_select(k, is_count, count, most);
-    if (!is_left) return k_ashr(k, a, by);
-    return k_select(k, is_count, k_shl(k, a, by), LLVMConstNull(type));
+static Val bit_width(const Codegen *k, Val a) {
+    LLVMTypeRef type = k_element_type(a);
+    return k_splat(k, k_int(type, LLVMGetIntTypeWidth(type)), k_lanes(a));
 }
 
-static Val int_shl(const Codegen *k, Val a, Val b) {
-    return shift(k, true, a, b);
+/* The count, or of one that LLVM leaves undefined the greatest that it defines. */
+static Val defined_count(const Codegen *k, Val a, Val count, Val is_count) {
+    LLVMTypeRef type = k_element_type(a);
+    Val most = k_splat(k, k_int(type, (int64_t)LLVMGetIntTypeWidth(type) - 1), k_lanes(a));
+    return k_select(k, is_count, count, most);
 }
+
+/* Shifts by counts that LLVM leaves undefined shift all bits out. */
+static Val int_shl(const Codegen *k, Val a, Val b) {
+    Val is_count = k_ult(k, b, bit_width(k, a));
+    Val shifted = k_shl(k, a, defined_count(k, a, b, is_count));
+    return k_select(k, is_count, shifted, LLVMConstNull(LLVMTypeOf(a)));
+}
+
 static Val int_shr(const Codegen *k, Val a, Val b) {
-    return shift(k, false, a, b);
+    Val is_count = k_ult(k, b, bit_width(k, a));
+    return k_ashr(k, a, defined_count(k, a, b, is_count));
+}
+
+static Val unsigned_shr(const Codegen *k, Val a, Val b) {
+    Val is_count = k_ult(k, b, bit_width(k, a));
+    Val shifted = k_lshr(k, a, defined_count(k, a, b, is_count));
+    return k_select(k, is_count, shifted, LLVMConstNull(LLVMTypeOf(a)));
 }
 
 typedef Val (*Binary)(const Codegen *k, Val a, Val b);
+
+/* Of integers without a sign, where it matters. */
+static Val unsigned_prim(const Codegen *k, PrimId prim, Val a, Val b) {
+    static const Binary binaries[PRIM_COUNT] = {
+        [PRIM_DIV] = math_udiv,   [PRIM_REM] = math_urem, [PRIM_MIN] = k_umin,
+        [PRIM_MAX] = k_umax,      [PRIM_LT] = k_ult,      [PRIM_LE] = k_ule,
+        [PRIM_SHR] = unsigned_shr};
+    if (binaries[prim]) return binaries[prim](k, a, b);
+    return prim == PRIM_ABS ? a : NULL;
+}
 
 static Val int_prim(const Codegen *k, PrimId prim, Val a, Val b) {
     static const Binary binaries[PRIM_COUNT] = {
@@ -111,7 +132,8 @@ Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c) {
     if (prim == PRIM_SELECT && dtype_is_int(dtype)) return int_select(k, a, b, c);
     if (prim == PRIM_SELECT) return k_select(k, a, b, c);
     if (dtype_is_float(dtype)) return float_prim(k, prim, a, b);
-    return int_prim(k, prim, a, b);
+    Val result = dtype_is_unsigned(dtype) ? unsigned_prim(k, prim, a, b) : NULL;
+    return result ? result : int_prim(k, prim, a, b);
 }
 
 Val math_multiply_add(const Codegen *k, Dtype dtype, Val a, Val b, Val sum) {

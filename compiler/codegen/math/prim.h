@@ -5,7 +5,8 @@
 #include "codegen/llvm/build.h"
 #include "ir/prim.h"
 
-/* Emits a primitive on values of `dtype`, the operands' compute type, scalars or vectors. */
+/* Emits a primitive on values of `dtype`, scalars or vectors: the operands' compute type, or a
+ * narrower one that gives the same bits (point_narrow.h). */
 Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c);
 
 /* a * b + sum in `dtype`. Floats round once. */
