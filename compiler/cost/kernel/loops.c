@@ -70,7 +70,7 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
     double n_points = p->rows * walked(p) * cost_lane_fill(c, p);
     double together = c->card->has->cores ? fmax(p->variant->sched.lanes, 1) : WARP_THREADS;
-    double n_rows = n_points / fmax(1, footprint_points(kernel, lanes, c->values));
+    double n_rows = p->rows * walked(p) / fmax(1, footprint_points(kernel, lanes, c->values));
     FootprintStep step = lane_step(c, p);
     bool is_map = c->card->has->cores && !form_info(kernel->form)->reduces && lanes;
     const bool *shared = is_map ? cost_shared_scalars(c, p) : NULL;
