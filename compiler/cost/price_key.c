@@ -1,13 +1,14 @@
 /* See price_key.h. */
 #include "cost/price_key.h"
 
+#include "machine/machine.h"
 #include "plan/launch.h"
 #include "plan/words.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORDS = 1 << 16, MOST_NUMBERS = 64, PLACE_BYTES = 128 };
+enum { MOST_WORDS = 1 << 16, MOST_NUMBERS = 64 };
 
 typedef struct Number {
     double number;
@@ -18,6 +19,7 @@ typedef struct Writer {
     Words words;
     Arena *scratch;
     const Plan *plan;
+    int64_t line_bytes;
     VecU32 buffers;      /* of the plan, in the order of their first use */
     Vec(Number) numbers; /* constants, in the order of their first use */
 } Writer;
@@ -100,7 +102,7 @@ static DimId place_of(const Writer *w, const Scalar *s) {
     if (s->kind != SCALAR_LOAD) return DIM_NONE;
     DimId offset = index_expr(tab, s->index).offset;
     bool may = !dim_equals_const(dims, offset, 0) &&
-               dim_multiple(dims, offset) * dtype_bytes(s->dtype) % PLACE_BYTES == 0;
+               dim_multiple(dims, offset) * dtype_bytes(s->dtype) % w->line_bytes == 0;
     return may && begin_there(w->plan, s->buffer, offset) ? offset : DIM_NONE;
 }
 
@@ -241,8 +243,12 @@ static void write_codes(Writer *w) {
         put(w, plan->kernels.data[k].code == plan->kernels.data[k - 1].code);
 }
 
-bool price_key_write(Arena *arena, VecU32 *key, Arena *scratch, const Plan *plan) {
-    Writer w = {.words = {.arena = arena, .key = key}, .scratch = scratch, .plan = plan};
+bool price_key_write(Arena *arena, VecU32 *key, Arena *scratch, const Plan *plan,
+                     const Target *target) {
+    Writer w = {.words = {.arena = arena, .key = key},
+                .scratch = scratch,
+                .plan = plan,
+                .line_bytes = target->has->cores ? CPU_LINE_BYTES : LINE_BYTES};
     ArenaMark mark = arena_mark(scratch);
     bool may = true;
     for (uint32_t k = 0; k < plan->kernels.n && may; k++)

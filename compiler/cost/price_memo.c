@@ -18,7 +18,7 @@ PriceMemo *price_memo_new(Arena *arena) {
 
 Prices price_memo_plan(PriceMemo *memo, Arena *arena, const Plan *plan, const Target *target,
                        const CostPoints *points) {
-    if (!memo || !price_key_write(memo->arena, recent_begin(memo->prices), arena, plan))
+    if (!memo || !price_key_write(memo->arena, recent_begin(memo->prices), arena, plan, target))
         return prices_of_plan(arena, plan, target, points);
     const Prices *found = recent_find(memo->prices);
     if (found) return *found;

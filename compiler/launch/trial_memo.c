@@ -71,7 +71,7 @@ const Verdict *trial_memo_find(TrialMemo *memo, const Composer *c, const Trial *
     for (uint32_t i = 0; i < t->n_launches; i++) words_put(&words, t->launches[i] - first);
     write_private(&words, c, t);
     write_nodes(memo, &words, &near);
-    memo->has_key = price_key_write(memo->arena, words.key, c->scratch, &near);
+    memo->has_key = price_key_write(memo->arena, words.key, c->scratch, &near, c->target);
     arena_rewind(c->scratch, mark);
     return memo->has_key ? recent_find(memo->verdicts) : NULL;
 }

@@ -25,12 +25,11 @@ typedef struct Fixture {
     PriceMemo *memo;
 } Fixture;
 
-static Fixture fixture_of(const char *text) {
+static Fixture fixture_of(const char *text, TargetId target) {
     Fixture f = {.arena = arena_new(NULL), .scratch = arena_new(NULL)};
-    f.target = target_get(TARGET_SM_80);
+    f.target = target_get(target);
     Module *module = plans_parse(f.arena, text);
-    f.plan =
-        plans_price(f.arena, module, 0, true, TARGET_SM_80, card_of_target(f.target), NULL).plan;
+    f.plan = plans_price(f.arena, module, 0, true, target, card_of_target(f.target), NULL).plan;
     f.many = cost_points(f.arena, f.plan->graph->dims, f.target->has);
     f.many.n = f.many.n_diagonal = 1;
     int64_t *least = arena_array(f.arena, int64_t, DIM_MAX_SYMBOLS);
@@ -42,7 +41,7 @@ static Fixture fixture_of(const char *text) {
 }
 
 static Fixture fixture_new(void) {
-    return fixture_of(source);
+    return fixture_of(source, TARGET_SM_80);
 }
 
 static double price_of(const Fixture *f, const Plan *plan, const CostPoints *points) {
@@ -123,7 +122,8 @@ Test(price_memo, places_of_parts_do_not_count) {
     Fixture f = fixture_of("dim B in 1..65536\n"
                            "graph g(x: f32[4, B, 64], z: f32[4, B, 61])"
                            " -> (a: f32[B, 64], b: f32[B, 64], c: f32[B, 61], d: f32[B, 61]) {\n"
-                           "  a = x[1]\n  b = x[2]\n  c = z[1]\n  d = z[2]\n}\n");
+                           "  a = x[1]\n  b = x[2]\n  c = z[1]\n  d = z[2]\n}\n",
+                           TARGET_SM_80);
     double first = 0;
     cr_assert_eq(f.plan->launches.n, 8); /* each part is copied twice */
     for (uint32_t i = 0; i < 4; i++) {
@@ -136,4 +136,24 @@ Test(price_memo, places_of_parts_do_not_count) {
         cr_expect_eq(known, i == 1 ? first : own, "%u", i);
     }
     arena_free(f.scratch), arena_free(f.arena);
+}
+
+/* Lines of CPUs are shorter. */
+Test(price_memo, lines_are_those_of_the_target) {
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_CPU_V4};
+    for (int t = 0; t < 2; t++) {
+        Fixture f = fixture_of("dim B in 1..65536\n"
+                               "graph g(x: f32[4, B, 16]) -> (a: f32[B, 16], b: f32[B, 16]) {\n"
+                               "  a = x[1]\n  b = x[2]\n}\n",
+                               targets[t]);
+        double prices[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            Plan part = plan_extract(f.arena, f.plan, f.plan->launches.n / 2 * i, 1);
+            part.kernels.data[0] = kernel_copy(f.arena, &part.kernels.data[0]);
+            part.kernels.data[0].parts = NULL;
+            prices[i] = known_price_of(&f, &part, i ? &f.few : &f.many);
+        }
+        cr_expect_eq(prices[0] == prices[1], t == 1, "%s", f.target->name);
+        arena_free(f.scratch), arena_free(f.arena);
+    }
 }
