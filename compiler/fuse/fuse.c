@@ -3,9 +3,10 @@
 #include "fuse/fuse.h"
 
 #include "base/diag.h"
+#include "fuse/alike_kernels.h"
 #include "fuse/group.h"
+#include "fuse/group_memo.h"
 #include "fuse/hoist.h"
-#include "fuse/op_kernels.h"
 #include "layout/order.h"
 #include "layout/pad.h"
 #include "template/sort.h"
@@ -359,10 +360,10 @@ static void add_scratch(Fuser *f, Kernel *kernel) {
     vec_push(f->arena, &kernel->stages.data[0].stores, store);
 }
 
-static bool compose_all(Fuser *f, FuseFailure *failure) {
+static bool compose_all(Fuser *f, NodeKinds *kinds, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     InlineMarks marks = inline_marks_new(f->scratch, f->graph);
-    OpKernels known = {.ids = {0}};
+    AlikeKernels *known = alike_kernels_new(f->scratch, kinds, f->graph);
     vec_reserve(f->arena, &f->plan->kernels, n_groups);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
     f->loaded_by = arena_array(f->scratch, uint32_t, f->plan->buffers.n);
@@ -384,7 +385,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .has_cores = f->has_cores,
                              .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
-        if (!op_kernels_inline(f->arena, &known, &input, group, &kernel, &failure->why) ||
+        if (!alike_kernels_inline(f->arena, known, &input, group, &kernel, &failure->why) ||
             is_unlowered(f, &kernel, &failure->why)) {
             note_failure(f, group, failure);
             return false;
@@ -459,7 +460,8 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     make_buffers(&f);
     lay_out_temps(&f, options);
     failure->is_reported = options.may_hold && !options.may_hold(plan, diags);
-    if (failure->is_reported || !compose_all(&f, failure)) return NULL;
+    NodeKinds *kinds = group_memo_kinds(group_memo_of(options.memo, graph));
+    if (failure->is_reported || !compose_all(&f, kinds, failure)) return NULL;
     make_edges(&f);
     return plan;
 }

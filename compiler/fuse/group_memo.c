@@ -1,8 +1,6 @@
 /* See group_memo.h. */
 #include "fuse/group_memo.h"
 
-#include "fuse/node_kinds.h"
-
 #include <string.h>
 
 typedef struct KnownTrial {
@@ -84,6 +82,10 @@ GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph,
 
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph) {
     return memo && memo->nodes == graph->nodes.data ? memo : NULL;
+}
+
+NodeKinds *group_memo_kinds(const GroupMemo *memo) {
+    return memo ? memo->kinds : NULL;
 }
 
 InlineTrial *group_memo_growing(const GroupMemo *memo) {

@@ -8,6 +8,7 @@
 #define FUSEC_FUSE_GROUP_MEMO_H
 
 #include "fuse/group.h"
+#include "fuse/node_kinds.h"
 #include "pipeline/pipeline.h"
 
 /* What the memo knows of groups whose nodes have the same kinds and the same distances from the
@@ -38,6 +39,8 @@ KnownGroups *known_groups_new(Arena *arena);
 GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph, uint64_t *tried);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
+/* The kinds of the graph's nodes; NULL if there is no memo. */
+NodeKinds *group_memo_kinds(const GroupMemo *memo);
 /* The entry of one group. */
 typedef struct GroupKey {
     GroupEntry *entry;

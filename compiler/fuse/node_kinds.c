@@ -177,6 +177,10 @@ bool node_is_fixed(const NodeKinds *kinds, NodeId id) {
     return is_fixed(kinds->finder, id);
 }
 
+uint32_t node_look(const NodeKinds *kinds, NodeId id) {
+    return look_of(kinds->finder, id);
+}
+
 static uint32_t find_kind(KindFinder *kinds, NodeId id) {
     const Graph *graph = kinds->graph;
     const Node *node = graph_node(graph, id);

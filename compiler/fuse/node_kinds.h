@@ -30,6 +30,8 @@ typedef struct NodeKinds {
  * table's. */
 NodeKinds *node_kinds_new(Arena *arena, KindTab *tab, const Graph *graph);
 bool node_is_fixed(const NodeKinds *kinds, NodeId id);
+/* The number of the node's look, which is all of it but its arguments, from 1 on. */
+uint32_t node_look(const NodeKinds *kinds, NodeId id);
 void node_kind_find(NodeKinds *kinds, NodeId id);
 /* The number of the node's kind, from 1 on. */
 static inline uint32_t node_kind(NodeKinds *kinds, NodeId id) {

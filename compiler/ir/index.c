@@ -47,6 +47,17 @@ IndexTab *indextab_new(Arena *arena, DimTab *dims) {
     return tab;
 }
 
+/* Arrays are only appended to, so the copy shares them until it appends. */
+IndexTab *indextab_copy(Arena *arena, const IndexTab *tab) {
+    IndexTab *copy = arena_copy(arena, tab, sizeof *tab);
+    copy->arena = arena;
+    copy->extents.capacity = copy->extents.n;
+    copy->atoms.capacity = copy->atoms.n;
+    copy->exprs.capacity = copy->exprs.n;
+    copy->ids = hashids_copy(arena, &tab->ids);
+    return copy;
+}
+
 DimTab *indextab_dims(const IndexTab *tab) {
     return tab->dims;
 }

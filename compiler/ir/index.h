@@ -41,6 +41,8 @@ typedef struct IndexExpr {
 typedef struct IndexTab IndexTab;
 
 IndexTab *indextab_new(Arena *arena, DimTab *dims);
+/* A copy with the same numbers, over the same dims. */
+IndexTab *indextab_copy(Arena *arena, const IndexTab *tab);
 DimTab *indextab_dims(const IndexTab *tab);
 /* Adds the next axis and returns its number. */
 uint32_t index_new_axis(IndexTab *tab, DimId extent);

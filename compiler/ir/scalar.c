@@ -104,6 +104,13 @@ ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t 
     return copy;
 }
 
+ScalarTab *scalartab_rebound_apart(Arena *arena, const ScalarTab *tab, const uint32_t *from,
+                                   const uint32_t *to, uint32_t n) {
+    ScalarTab *copy = scalartab_rebound(arena, tab, from, to, n);
+    copy->indices = indextab_copy(arena, tab->indices);
+    return copy;
+}
+
 static void add_late_ids(ScalarTab *tab) {
     tab->has_late_ids = false;
     tab->ids = hashids_sized(tab->arena, tab->nodes.n);

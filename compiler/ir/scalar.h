@@ -64,6 +64,9 @@ ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab);
  * these are of `from`. */
 ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t *from,
                              const uint32_t *to, uint32_t n);
+/* The same over a copy of the indices. */
+ScalarTab *scalartab_rebound_apart(Arena *arena, const ScalarTab *tab, const uint32_t *from,
+                                   const uint32_t *to, uint32_t n);
 bool scalartab_has_guards(const ScalarTab *tab);
 /* Lets all loads of the buffer count from `begin` on. Loads that are made later may have two ids.
  */
