@@ -2,11 +2,9 @@
  * taken; the unit with number `i` lies in slot i modulo the ring's length. */
 #include "codegen/unit.h"
 
+#include "base/thread.h"
 #include "codegen/llvm/module.h"
 
-#include <fusec.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum {
@@ -123,21 +121,12 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Starts a thread. It takes no signals: the host's handlers run on threads of the host. Without
- * another thread the caller's finishes all units. */
+/* Starts a thread. Without another thread the caller's finishes all units. */
 static void start_thread(UnitQueue *queue) {
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes)) return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_attr_setstacksize(&attributes, FUSEC_STACK_BYTES) == 0 &&
-        pthread_create(&queue->threads[queue->n_started], &attributes, work, queue) == 0)
+    if (thread_start(&queue->threads[queue->n_started], work, queue))
         queue->n_started++;
     else
         queue->n_threads = queue->n_started + 1;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
 }
 
 /* Waits for the oldest unit, and finishes units meanwhile. More are lowered where the ring has

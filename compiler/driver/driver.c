@@ -5,6 +5,7 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "report/dot.h"
+#include "search/ahead.h"
 #include "search/passes.h"
 #include "search/region_memo.h"
 #include "fuse/group_memo.h"
@@ -74,6 +75,7 @@ bool driver_init(Driver *driver, const DriverOptions *options) {
     driver->trial = arena_new(&driver->escape);
     driver->group_trials = arena_new(&driver->escape);
     driver->diags.arena = driver->arena;
+    driver->ahead = regions_ahead_new(options->n_threads);
     if (driver->arena && driver->scratch && driver->trial && driver->group_trials) return true;
     driver_free(driver);
     return false;
@@ -84,6 +86,8 @@ void driver_free(Driver *driver) {
     arena_free(driver->scratch);
     arena_free(driver->trial);
     arena_free(driver->group_trials);
+    regions_ahead_free(driver->ahead);
+    driver->ahead = NULL;
     driver->arena = driver->scratch = driver->trial = driver->group_trials = NULL;
 }
 
@@ -384,6 +388,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .trial = driver->trial,
                                   .group_trials = driver->group_trials,
                                   .region_memo = region_memo_new(driver->arena),
+                                  .ahead = driver->ahead,
                                   .known_groups = known_groups_new(driver->arena),
                                   .diags = &driver->diags,
                                   .work = &driver->work,

@@ -62,6 +62,7 @@ typedef struct Driver {
     Arena *arena, *scratch;
     Arena *trial;         /* memory of trial plans, for the effects of advice */
     Arena *group_trials;  /* see Planning */
+    RegionsAhead *ahead;  /* see Planning */
     uint64_t work, tried; /* see Planning */
     StrTab *strings;
     Diags diags;

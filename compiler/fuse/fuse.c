@@ -508,6 +508,7 @@ bool fuse_pass(const Planning *p, PlanUnit *unit) {
     options.decisions = unit->decisions;
     options.has_traces = p->has_traces;
     options.may_hold = p->may_hold;
+    options.op_cost = p->op_cost;
     options.memo = unit->group_memo ? unit->group_memo : p->group_memo;
     unit->plan = fuse_graph(p->arena, p->scratch, unit->graph, options, p->diags);
     return unit->plan != NULL;

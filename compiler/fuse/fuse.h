@@ -18,7 +18,8 @@ typedef struct FuseOptions {
     bool has_cores;  /* a CPU: it computes slowly, so memory seldom hides the computation */
     const Decisions *decisions;                       /* NULL: no directives */
     bool (*may_hold)(const Plan *plan, Diags *diags); /* see Planning; NULL: any plan */
-    GroupMemo *memo; /* of other plans of the graph; NULL: none is kept */
+    GroupMemo *memo;         /* of other plans of the graph; NULL: none is kept */
+    const uint32_t *op_cost; /* op_costs; NULL: not found yet */
 } FuseOptions;
 
 /* Returns the plan, allocated in `arena`. `scratch` must be another arena than those of the graph

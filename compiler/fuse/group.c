@@ -656,7 +656,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .memo = memo};
     p.flags = hoist_flags(arena, graph);
     p.want_reason = arena_array(arena, ReasonId, n);
-    p.op_cost = op_costs(arena);
+    p.op_cost = options.op_cost ? options.op_cost : op_costs(arena);
     p.last_groups = arena_array(arena, LastGroups, n);
     p.users = gemm_slice_users(arena, graph);
     p.leads = gemm_slice_leads(arena, graph, p.users);

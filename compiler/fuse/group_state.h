@@ -35,7 +35,7 @@ typedef struct Grouper {
     ReasonId *want_reason; /* per node: of GROUPING_WANTED */
     /* Per node, of a round: the matmul that it is a GEMM slice of, or NODE_NONE. */
     NodeId *gemm_slice_of;
-    uint32_t *op_cost;       /* per op */
+    const uint32_t *op_cost; /* per op */
     VecU32 *users;           /* per node */
     NodeFlags leads;         /* of GemmSliceFlag */
     LastGroups *last_groups; /* per node below n_last */

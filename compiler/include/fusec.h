@@ -95,9 +95,9 @@ typedef struct fusec_options {
      * includes it. The text is borrowed until fusec_compile returns. NULL: no file can be read. */
     bool (*include)(void *user, const char *path, const char **text, size_t *n_bytes);
     void *include_user;
-    /* Threads that make the code, the caller's among them, at most 16 of them; 0 and 1: only the
-     * caller's. The bytes do not depend on it. Each thread takes memory for its part of the code:
-     * some 20 MiB for a CPU. */
+    /* Threads that choose the plan and make the code, the caller's among them, at most 16 of them;
+     * 0 and 1: only the caller's. The bytes do not depend on it. Each thread takes memory for its
+     * part of the code: some 20 MiB for a CPU. */
     uint32_t n_threads;
 } fusec_options;
 

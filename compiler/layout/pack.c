@@ -142,7 +142,8 @@ static uint32_t add_kernel(Packer *p, ScalarId value) {
                      .node = buffer.node});
     vec_push(l->arena, &pack.stages, stage);
     kernel_note_interface(l->arena, &pack);
-    bool is_open = is_init && (pack.symbols & ~graph_param_symbols(l->plan->graph)) != 0;
+    bool is_open =
+        is_init && pack.symbols && (pack.symbols & ~graph_param_symbols(l->plan->graph)) != 0;
     if (is_open || buffer_bytes(l->dims, &buffer) == DIM_NONE) return UINT32_MAX;
     vec_push(l->arena, &l->plan->buffers, buffer);
     vec_push(l->arena, &l->plan->kernels, pack);

@@ -144,6 +144,7 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
                       .scratch = scratch,
                       .group_trials = like->group_trials,
                       .region_memo = like->region_memo,
+                      .op_cost = like->op_cost,
                       .group_memo = like->group_memo,
                       .work = like->work,
                       .most_work = like->most_work,

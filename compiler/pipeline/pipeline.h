@@ -89,6 +89,9 @@ typedef struct PassTable {
 /* What PASS_DECIDE has learned of parts of graphs (search/region_memo.h). */
 typedef struct RegionMemo RegionMemo;
 
+/* Threads on which PASS_DECIDE prices parts of graphs (search/ahead.h). */
+typedef struct RegionsAhead RegionsAhead;
+
 /* Prices of parts of one plan (cost/price_memo.h). */
 typedef struct PriceMemo PriceMemo;
 
@@ -106,7 +109,9 @@ struct Planning {
     Arena *trial;              /* another arena, for plans that are only priced; NULL: in trials */
     Arena *group_trials;       /* another arena, for trials of groups that grow; may be NULL */
     RegionMemo *region_memo;   /* shared with trials; NULL: none is kept */
+    RegionsAhead *ahead;       /* not in trials; NULL: there is one thread */
     KnownGroups *known_groups; /* shared by graphs; NULL: each has its own */
+    const uint32_t *op_cost;   /* op_costs, of the search that tries plans; otherwise NULL */
     GroupMemo *group_memo;     /* of the graph whose plans the search tries; otherwise NULL */
     PriceMemo *price_memo;     /* of the plan that is tried again; otherwise NULL */
     Diags *diags;

@@ -88,6 +88,19 @@ RegionResult *region_memo_of(const Searcher *c, const Region *region, const Deci
     return memo->results.data[id - 1];
 }
 
+bool region_memo_count(const Searcher *c, RegionResult *result) {
+    const Planning *p = c->planning;
+    uint64_t work = result->work, tried = result->tried;
+    if (!work) return true;
+    result->work = result->tried = 0;
+    *p->work += work;
+    *p->tried += tried;
+    if (!search_is_spent(c)) return true;
+    *p->work -= work;
+    *p->tried -= tried;
+    return false;
+}
+
 void region_memo_set(const Searcher *c, RegionResult *result, bool improves,
                      const Decisions *decisions) {
     result->improves = improves;

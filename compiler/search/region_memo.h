@@ -11,6 +11,9 @@
 typedef struct RegionResult {
     bool improves;              /* some candidate pays */
     const Decisions *decisions; /* NULL: the region has not been priced */
+    /* Of a result that was made ahead (search/ahead.h): what Planning.work and Planning.tried do
+     * not have yet. */
+    uint64_t work, tried;
 } RegionResult;
 
 /* A new empty memo for one target; `arena` must live as long as the memo. */
@@ -18,6 +21,9 @@ RegionMemo *region_memo_new(Arena *arena);
 /* The result for a region with these decisions. The caller sets a result that has not been
  * priced. */
 RegionResult *region_memo_of(const Searcher *c, const Region *region, const Decisions *decisions);
+/* Counts the work of a known result that was made ahead. Returns false if the search's work would
+ * have been spent on the way, so that the result is not known. */
+bool region_memo_count(const Searcher *c, RegionResult *result);
 void region_memo_set(const Searcher *c, RegionResult *result, bool improves,
                      const Decisions *decisions);
 

@@ -3,6 +3,7 @@
  * kernels that are new then get another round. Kernels that spill come last. See search.h. */
 #include "plan/launch.h"
 #include "machine/tuning.h"
+#include "search/ahead.h"
 #include "search/region_memo.h"
 #include "search/spill_split.h"
 
@@ -294,10 +295,7 @@ static bool try_candidate(const Searcher *c, const Region *region, Candidate *ca
            trial->evaluation.n_broken <= now->n_broken && pays(c, now, &trial->evaluation, unfused);
 }
 
-/* Finds the region's decisions after all candidates that pay. Returns false if none pays. After a
- * candidate was taken, a later one is tried on top of it and in its place, because the first may
- * block the second, or be needless beside it. */
-static bool improve(const Searcher *searcher, const Region *region, Decisions **decisions) {
+bool search_improve(const Searcher *searcher, const Region *region, Decisions **decisions) {
     Planning planning = *searcher->planning;
     Searcher own = *searcher, *c = &own;
     planning.group_memo = group_memo_new(known_groups_new(c->arena), planning.group_trials,
@@ -355,24 +353,29 @@ static void note_taken(Searcher *c, const Subgraph *subgraph) {
         if (!graph_is_bound(subgraph->graph, id)) node_add(c->marks, subgraph->of[id], mark);
 }
 
-/* improve, or its result for an equal region. */
+/* search_improve, or its result for an equal region. */
 static bool improve_once(const Searcher *c, const Region *region, Decisions **decisions) {
     RegionResult *known = region_memo_of(c, region, *decisions);
-    if (known->decisions) {
+    if (known->decisions && region_memo_count(c, known)) {
         *decisions = decisions_copy(c->arena, known->decisions);
         return known->improves;
     }
-    bool improves = improve(c, region, decisions);
+    bool improves = search_improve(c, region, decisions);
     region_memo_set(c, known, improves, *decisions);
     return improves;
 }
 
-/* Tries the candidates of the region. If any pay, adds them to the decisions and returns true. */
-static bool take_candidates(Searcher *c, const Region *region) {
+Decisions *search_region_decisions(const Searcher *c, const Region *region) {
     Decisions *decisions = decisions_new(c->arena, region->subgraph.graph->nodes.n);
     decisions->by_columns = c->decisions->by_columns;
     memcpy(decisions->inner, region->inner, region->flags.n * sizeof *region->inner);
     copy_decisions(decisions, c->decisions, &region->subgraph, false);
+    return decisions;
+}
+
+/* Tries the candidates of the region. If any pay, adds them to the decisions and returns true. */
+static bool take_candidates(Searcher *c, const Region *region) {
+    Decisions *decisions = search_region_decisions(c, region);
     if (!improve_once(c, region, &decisions)) return false;
     copy_decisions(c->decisions, decisions, &region->subgraph, true);
     if (!region->has_gemm_slices) note_taken(c, &region->subgraph);
@@ -420,6 +423,7 @@ Plan *search_try_candidates(Searcher *c, Plan *plan) {
     for (int round = 0; plan && changes && round < SEARCH_ROUNDS; round++) {
         changes = false;
         c->buffer_users = plan_users(c->arena, plan);
+        search_ahead(c, plan);
         for (uint32_t k = 0;
              k < plan->kernels.n && c->n_regions < SEARCH_MOST_REGIONS && !search_is_spent(c); k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
@@ -573,6 +577,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
     KnownGroups *known = p->known_groups ? p->known_groups : known_groups_new(p->arena);
     unit->group_memo = planning.group_memo =
         group_memo_new(known, p->group_trials, graph, p->tried);
+    planning.op_cost = op_costs(p->arena);
     Searcher model = {.planning = &planning,
                       .arena = p->arena,
                       .scratch = p->scratch,
@@ -583,7 +588,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
                       .target = p->target,
                       .points = cost_points(p->arena, graph->dims, p->target->has),
                       .most_work = most_work(p, unit),
-                      .op_cost = op_costs(p->arena),
+                      .op_cost = planning.op_cost,
                       .users = gemm_slice_users(p->arena, graph)};
     model.leads = gemm_slice_leads(p->arena, graph, model.users);
     Searcher c = searcher_new(&model, false);

@@ -109,6 +109,13 @@ Plan *search_store_broken_blocks(Searcher *c, Plan *plan);
 
 /* Regions. */
 
+/* The search's decisions for the region's nodes. */
+Decisions *search_region_decisions(const Searcher *c, const Region *region);
+/* Finds the region's decisions after all candidates that pay. Returns false if none pays. After a
+ * candidate was taken, a later one is tried on top of it and in its place, because the first may
+ * block the second, or be needless beside it. */
+bool search_improve(const Searcher *c, const Region *region, Decisions **decisions);
+
 /* Whether a candidate may pay for the kernel, whose candidates have not been tried. */
 bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel);
 /* The node that identifies the kernel: its reduction, or the value it stores. */
