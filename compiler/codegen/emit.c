@@ -23,6 +23,11 @@
 enum {
     /* Of an object: a unit takes no further function once it has so many instructions. */
     UNIT_INSTRUCTIONS = 400,
+    /* LLVM's best code takes a time that grows faster than the function. A larger unit gets quick
+     * code, and so do all units behind the first MOST_BEST_INSTRUCTIONS of an artifact. The largest
+     * unit of the examples has 2,325, the largest artifact 54,459. */
+    MOST_BEST_UNIT = 1 << 14,
+    MOST_BEST_INSTRUCTIONS = 1 << 17,
     /* Of all functions of a source of up to 64 KiB: some 44 MB of PTX. */
     MOST_INSTRUCTIONS = 1 << 20,
     INSTRUCTIONS_OF_BYTE = 16
@@ -120,11 +125,13 @@ static bool verify(CodegenUnit *unit) {
 }
 
 static LLVMTargetMachineRef make_machine(CodegenUnit *unit, const Target *target) {
+    static const LLVMCodeGenOptLevel levels[EFFORT_COUNT] = {
+        [EFFORT_BEST] = LLVMCodeGenLevelDefault, [EFFORT_QUICK] = LLVMCodeGenLevelNone};
     LLVMTargetRef backend;
     const char *triple = LLVMGetTarget(unit->k.module);
     call_once(&llvm_once, initialise_llvm);
     if (LLVMGetTargetFromTriple(triple, &backend, &unit->message)) return NULL;
-    return LLVMCreateTargetMachine(backend, triple, target->machine, "", LLVMCodeGenLevelDefault,
+    return LLVMCreateTargetMachine(backend, triple, target->machine, "", levels[unit->effort],
                                    LLVMRelocPIC, LLVMCodeModelDefault);
 }
 
@@ -213,7 +220,8 @@ static bool open_unit(Emission *e) {
 
 /* Closes the open unit, if any. */
 static void close_unit(Emission *e) {
-    if (e->open) unit_close(e->queue, e->n_instructions);
+    bool is_much = e->n_instructions > MOST_BEST_UNIT || e->n_lowered > MOST_BEST_INSTRUCTIONS;
+    if (e->open) unit_close(e->queue, e->n_instructions, is_much ? EFFORT_QUICK : EFFORT_BEST);
     e->open = NULL;
     e->n_instructions = 0;
 }

@@ -27,8 +27,10 @@ struct UnitQueue {
     pthread_mutex_t lock; /* guards the members behind it, and the states of all units */
     pthread_cond_t changed;
     uint32_t n_closed, n_taken;
-    LLVMTargetMachineRef machines[MAX_THREADS]; /* that no thread uses now */
-    uint32_t n_machines;
+    struct {
+        LLVMTargetMachineRef machines[MAX_THREADS];
+        uint32_t n;
+    } idle[EFFORT_COUNT]; /* that no thread uses now */
     bool ends;
 };
 
@@ -95,12 +97,14 @@ static CodegenUnit *find_largest(const UnitQueue *queue) {
 /* Finishes the unit, by a machine that an earlier one left or that it makes. The lock is held
  * before and after. */
 static void finish_unlocked(UnitQueue *queue, CodegenUnit *unit) {
+    uint32_t *n_idle = &queue->idle[unit->effort].n;
+    LLVMTargetMachineRef *idle = queue->idle[unit->effort].machines;
     unit->state = UNIT_BEGUN;
-    if (queue->n_machines) unit->machine = queue->machines[--queue->n_machines];
+    if (*n_idle) unit->machine = idle[--*n_idle];
     pthread_mutex_unlock(&queue->lock);
     finish(queue, unit);
     pthread_mutex_lock(&queue->lock);
-    if (unit->machine) queue->machines[queue->n_machines++] = unit->machine;
+    if (unit->machine) idle[(*n_idle)++] = unit->machine;
     unit->state = UNIT_FINISHED;
     pthread_cond_broadcast(&queue->changed);
 }
@@ -160,10 +164,11 @@ CodegenUnit *unit_open(UnitQueue *queue) {
 }
 
 /* The second unit starts the first thread, since one unit alone gains nothing by threads. */
-void unit_close(UnitQueue *queue, uint32_t n_instructions) {
+void unit_close(UnitQueue *queue, uint32_t n_instructions, UnitEffort effort) {
     CodegenUnit *unit = &queue->units[(queue->n_opened - 1) % queue->n_units];
     unit->k.arena = unit->own;
     unit->n_instructions = n_instructions;
+    unit->effort = effort;
     pthread_mutex_lock(&queue->lock);
     unit->state = UNIT_LOWERED;
     queue->n_closed++;
@@ -190,7 +195,9 @@ void unit_queue_dispose(UnitQueue *queue) {
         if (unit->scratch) arena_free(unit->scratch);
         if (unit->own) arena_free(unit->own);
     }
-    for (uint32_t i = 0; i < queue->n_machines; i++) LLVMDisposeTargetMachine(queue->machines[i]);
+    for (uint32_t e = 0; e < EFFORT_COUNT; e++)
+        for (uint32_t i = 0; i < queue->idle[e].n; i++)
+            LLVMDisposeTargetMachine(queue->idle[e].machines[i]);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
 }

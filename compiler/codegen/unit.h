@@ -15,9 +15,14 @@
 
 typedef enum { UNIT_OPEN, UNIT_LOWERED, UNIT_BEGUN, UNIT_FINISHED } UnitState;
 
+/* What LLVM makes of a unit for a CPU: its best code, or code in a time that is linear in its
+ * instructions. The results are equal. */
+typedef enum { EFFORT_BEST, EFFORT_QUICK, EFFORT_COUNT } UnitEffort;
+
 typedef struct CodegenUnit {
     Codegen k;
     UnitState state;
+    UnitEffort effort;
     uint32_t n_instructions;
     Arena *scratch;           /* of lowering */
     Arena *own;               /* of finishing; its escape is `escape` */
@@ -43,7 +48,7 @@ UnitQueue *unit_queue_new(Arena *arena, const BackOptions *options, CodeKind kin
 /* An empty unit to lower into. A full queue takes its oldest unit first. NULL: `take` failed. */
 CodegenUnit *unit_open(UnitQueue *queue);
 /* The unit opened last is lowered, to so many instructions: larger units are finished first. */
-void unit_close(UnitQueue *queue, uint32_t n_instructions);
+void unit_close(UnitQueue *queue, uint32_t n_instructions, UnitEffort effort);
 /* Takes the units that are left. False: `take` failed. */
 bool unit_take_rest(UnitQueue *queue);
 /* Ends the threads and frees all units, finished or not. */

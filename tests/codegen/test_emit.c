@@ -310,7 +310,7 @@ Test(emit, large_units_are_finished_first_and_taken_in_order) {
     UnitQueue *queue = unit_queue_new(arena, &options, CODE_OBJECT, finish_unit, take_unit, NULL);
     for (uint32_t i = 0; i <= N_SMALL_UNITS; i++) {
         unit_open(queue);
-        unit_close(queue, i ? sizes[i - 1] : BUSY_INSTRUCTIONS);
+        unit_close(queue, i ? sizes[i - 1] : BUSY_INSTRUCTIONS, EFFORT_BEST);
     }
     sem_wait(&units.has_begun);
     cr_expect(unit_take_rest(queue));
