@@ -408,6 +408,35 @@ static const char *help_of_word(const char *text, uint32_t end) {
     return NULL;
 }
 
+static bool contains_char(const yysymbol_kind_t *tokens, int n, char c) {
+    for (int i = 0; i < n; i++) {
+        const char *name = yysymbol_name(tokens[i]);
+        if (name[0] == '\'' && name[1] == c) return true;
+    }
+    return false;
+}
+
+/* What stands in the place of the token, which other languages have there; NULL: nothing is known. */
+static const char *help_of_token(const Parse *parse, yysymbol_kind_t token, uint32_t begin,
+                                 const yysymbol_kind_t *expected, int n) {
+    const char *at = parse->source->text + begin;
+    bool ends_value = contains(expected, n, YYSYMBOL_STAR);
+    bool begins_value = contains(expected, n, YYSYMBOL_INTEGER);
+    char before = begin > 0 ? at[-1] : ' ';
+    if (*at == '(' && contains(expected, n, YYSYMBOL_WITH))
+        return "carried values stand behind `with`, as in `loop i in 0:8 with h = x`";
+    if (is_comparison(token) && ends_value) return "comparisons do not chain, join them with `&&`";
+    if (*at == ',' && contains_char(expected, n, ')') && !contains_char(expected, n, ','))
+        return "a list stands in brackets, as in `[0, 1]`";
+    if (*at == '=' && begins_value && strchr("+-*/%@&|^", before))
+        return "no operator ends in `=`: bind a name to the result, as in `c = a + b`";
+    if (*at == '(' && ends_value && before == ')')
+        return "a call gives no function: it has all arguments in one list, as in `linear(x, w)`";
+    if ((token == YYSYMBOL_INF_ || token == YYSYMBOL_NAN_) && !begins_value)
+        return "`inf` and `nan` have no module in front";
+    return NULL;
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
     enum { MAX_EXPECTED = 64, MAX_SHOWN = 40 };
     Parse *parse = P;
@@ -425,20 +454,14 @@ static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
                     parse->source->text + span.begin);
     yysymbol_kind_t expected[MAX_EXPECTED];
     int n = yypcontext_expected_tokens(context, expected, MAX_EXPECTED);
-    bool is_chain = is_comparison(token) && contains(expected, n, YYSYMBOL_STAR);
     const char *word = operator_of_word(parse->source->text + span.begin, n_bytes);
     const char *help = help_of_word(parse->source->text, span.begin);
     if (!help) help = help_of_word(parse->source->text, span.end);
-    bool is_carried =
-        parse->source->text[span.begin] == '(' && contains(expected, n, YYSYMBOL_WITH);
+    if (!help) help = help_of_token(parse, token, span.begin, expected, n);
     if (help)
         text_printf(&text, ": %s", help);
-    else if (is_carried)
-        text_puts(&text, ": carried values stand behind `with`, as in `loop i in 0:8 with h = x`");
     else if (word && contains(expected, n, YYSYMBOL_STAR))
         text_printf(&text, ": the operator is `%s`", word);
-    else if (is_chain)
-        text_puts(&text, ": comparisons do not chain, join them with `&&`");
     else
         add_expected(&text, expected, n);
     parse_error(parse, DIAG_SYNTAX, span, text_str(&text));

@@ -23,6 +23,11 @@ static const Foreign names[] = {
 #include "front/foreign.def"
 };
 
+static const Foreign methods[] = {
+#define METHOD(theirs, expression) {theirs, NULL, expression},
+#include "front/foreign.def"
+};
+
 static const struct {
     const char *why, *theirs;
 } missing[] = {
@@ -105,14 +110,24 @@ static void help_absent(Sema *sema, const char *name, const Known *known) {
         diag_help(sema->diags, "fusec has no `%s`: %s.", name, known->why);
 }
 
+/* To a dtype that is called as a function; false: the name is none. */
+static bool help_dtype_called(Sema *sema, const char *name) {
+    Dtype dtype;
+    if (!dtype_by_name(name, &dtype)) return false;
+    diag_help(sema->diags, "A dtype is no function: write `cast(x, %s)`.", name);
+    return true;
+}
+
 void sema_help_call(Sema *sema, const char *name) {
     Known known = known_of(sema, name);
+    if (help_dtype_called(sema, name)) return;
     if (!known.ours && !known.expression && !known.why)
         known.ours = sema_nearest_callable(sema, name);
     if (known.ours && strcmp(known.ours, name) != 0)
         diag_help(sema->diags, "Did you mean `%s`?", known.ours);
     else
         help_absent(sema, name, &known);
+    if (known.ours) help_dtype_called(sema, known.ours);
 }
 
 bool sema_help_name(Sema *sema, const char *name) {
@@ -146,16 +161,28 @@ static const char *path_of(Sema *sema, const Ast *ast) {
     return str_format(sema->arena, "%.*s", (int)n, sema->frame->source->text + ast->span.begin);
 }
 
+/* The row of a method of a function or of a field: `np.add.at`, `x.at[0].set`; or NULL. */
+static const Foreign *method_of(Sema *sema, const Ast *ast) {
+    const Ast *of = ast->items[0];
+    if (of->kind == AST_SUBSCRIPT) of = of->items[0];
+    if (of->kind != AST_FIELD && of->kind != AST_NAME) return NULL;
+    const char *path = str_format(sema->arena, "%s.%s", of->name, ast->name);
+    return row_of(methods, N_ROWS(methods), path);
+}
+
 /* Says how a name behind a point is written: `torch.relu`, `x.sum`, `x.T`. */
 static void help_path(Sema *sema, const Ast *ast) {
     Known known = known_of(sema, ast->name);
     Dtype dtype;
+    const Foreign *method = method_of(sema, ast);
+    if (method) known = (Known){.expression = method->expression};
+    if (!known.ours && dtype_by_name(ast->name, &dtype)) known.ours = ast->name;
     const char *begin = is_module(sema, ast->items[0]) ? "Functions have no module in front"
                                                        : "Tensors have no methods";
     bool is_of_tensor = !is_module(sema, ast->items[0]);
     if (!known.ours)
-        help_absent(sema, ast->name, &known);
-    else if (is_of_tensor && dtype_by_name(known.ours, &dtype))
+        help_absent(sema, method ? method->theirs : ast->name, &known);
+    else if ((is_of_tensor || ast->kind == AST_METHOD) && dtype_by_name(known.ours, &dtype))
         diag_help(sema->diags, "%s: write `cast(x, %s)`.", begin, known.ours);
     else
         diag_help(sema->diags, "%s: write `%s%s`.", begin, known.ours,

@@ -29,9 +29,9 @@ static bool is_new_axis(const Sema *sema, const Ast *ast) {
            (is_name && (strcmp(ast->name, "None") == 0 || strcmp(ast->name, "newaxis") == 0));
 }
 
-static bool refuse_new_axis(Sema *sema, const Ast *ast) {
+static bool refuse_new_axis(Sema *sema, uint32_t axis, const Ast *ast) {
     sema_error(sema, DIAG_BAD_ARGUMENT, ast->span, "a subscript adds no axis");
-    diag_help(sema->diags, "Write unsqueeze(x, 1) for a new axis 1 of extent 1.");
+    diag_help(sema->diags, "Write unsqueeze(x, %u) for a new axis %u of extent 1.", axis, axis);
     return false;
 }
 
@@ -62,7 +62,7 @@ static bool is_run_time_index(const Sema *sema, const Value *value) {
 /* `indices`, per axis of the tensor: an index that is known at run time; NODE_NONE: none is. */
 static bool slice_index(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast, NodeId *indices) {
     DimId at;
-    if (is_new_axis(sema, ast)) return refuse_new_axis(sema, ast);
+    if (is_new_axis(sema, ast)) return refuse_new_axis(sema, axis, ast);
     Value value = sema_eval(sema, ast);
     if (is_run_time_index(sema, &value)) {
         indices[axis] = value.node;

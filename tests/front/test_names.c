@@ -73,6 +73,27 @@ Test(names, calls_in_the_form_of_pytorch_are_told_with_right_ones) {
     }
 }
 
+Test(names, methods_of_functions_and_fields_are_told_with_right_expressions) {
+    static const struct {
+        const char *theirs, *expression;
+    } methods[] = {
+#define METHOD(theirs, expression) {theirs, expression},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        bool is_at = strncmp(methods[i].theirs, "at.", 3) == 0;
+        const char *call = is_at ? str_format(arena, "x.at[0].%s(a)", methods[i].theirs + 3)
+                                 : str_format(arena, "np.%s(x, i, a)", methods[i].theirs);
+        const char *told = said_of(arena, call);
+        cr_expect(strstr(told, str_format(arena, "fusec has no `%s`; write `%s`.",
+                                          methods[i].theirs, methods[i].expression)),
+                  "%s", told);
+        cr_expect_str_empty(said_of(arena, methods[i].expression));
+        arena_free(arena);
+    }
+}
+
 Test(names, words_of_python_are_told_how_it_is_written) {
     static const struct {
         const char *word, *help;
@@ -133,6 +154,18 @@ Test(names, what_other_languages_write_is_told_as_it_is_written_here) {
         {"where(x > 0, True, False)", "Did you mean `true`?"},
         {"x * pi", "3.14159"},
         {"x ** 2", "`**` is no operator"},
+        {"sum(x, axis=(0, 1))", "a list stands in brackets, as in `[0, 1]`"},
+        {"zeros((4, 8))", "a list stands in brackets"},
+        {"f32(x)", "write `cast(x, f32)`"},
+        {"float(x)", "write `cast(x, f32)`"},
+        {"np.float32(x)", "write `cast(x, f32)`"},
+        {"x.bool()", "write `cast(x, bool)`"},
+        {"np.interp(x, a, b)", "`interpolated` of docs/ORDER.md"},
+        {"x[None]", "Write unsqueeze(x, 0)"},
+        {"x[:, None]", "Write unsqueeze(x, 1)"},
+        {"x += a", "bind a name to the result"},
+        {"nn.ReLU()(x)", "a call gives no function"},
+        {"x * np.inf", "`inf` and `nan` have no module in front"},
         {"x // a", "`//` is no operator"},
         {"x > 0 and a > 0", "the operator is `&&`"},
         {"LeakyRelu(x)", "Did you mean `leaky_relu`?"},

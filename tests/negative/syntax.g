@@ -10,7 +10,7 @@ graph g(x: f32[B]) -> (y: f32[B], z: f32[B]) {
   relu(x)
   # error@+1 syntax: unexpected `<`: comparisons do not chain
   e = x < 1 < 2
-  # error@+1 syntax: unexpected `,`, expected an operator or `)`
+  # error@+1 syntax: unexpected `,`: a list stands in brackets, as in `[0, 1]`
   c, d = (exp(x), x
   y = a + b
   z = c * d

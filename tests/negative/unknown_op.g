@@ -11,7 +11,7 @@ graph g(x: f32[8]) -> (y: f32[8]) {
   e = rleu(x)
   # error@+1 unknown-op: unknown op `asb` (help: Did you mean `abs`?
   f = asb(x)
-  # error@+1 unknown-op: unknown op `erfc` (help: fusec has no `erfc`; write `1 - erf(x)`.
+  # error@+1 unknown-op: unknown op `erfc` (help: fusec has no `erfc`: `1 - erf(x)` is within 1e-7 of it
   h = erfc(x)
   # error@+1 unknown-op: unknown op `fmod` (help: Did you mean `rem`?
   i = fmod(x, x)
