@@ -24,10 +24,10 @@ enum {
     /* Of an object: a unit takes no further function once it has so many instructions. */
     UNIT_INSTRUCTIONS = 400,
     /* LLVM's best code takes a time that grows faster than the function. A larger unit gets quick
-     * code, and so do all units behind the first MOST_BEST_INSTRUCTIONS of an artifact. The largest
-     * unit of the examples has 2,325, the largest artifact 54,459. */
+     * code, and so do all units behind a share of the instructions that a source may have. The
+     * largest unit of the examples has 2,325, the largest artifact 54,459. */
     MOST_BEST_UNIT = 1 << 14,
-    MOST_BEST_INSTRUCTIONS = 1 << 17,
+    BEST_SHARE = 4,
     /* Of all functions of a source of up to 64 KiB: some 44 MB of PTX. */
     MOST_INSTRUCTIONS = 1 << 20,
     INSTRUCTIONS_OF_BYTE = 16
@@ -178,8 +178,9 @@ struct Emission {
     CodegenUnit *open;       /* that functions are lowered into; or NULL */
     uint32_t n_instructions; /* of the open unit */
     uint64_t n_lowered;      /* instructions of all units */
-    Text head;               /* of PTX */
-    Vec(CodeBytes) pieces;   /* the results of units, each followed by a NUL */
+    uint64_t most_lowered;
+    Text head;             /* of PTX */
+    Vec(CodeBytes) pieces; /* the results of units, each followed by a NUL */
     Diags *diags;
 };
 
@@ -220,7 +221,8 @@ static bool open_unit(Emission *e) {
 
 /* Closes the open unit, if any. */
 static void close_unit(Emission *e) {
-    bool is_much = e->n_instructions > MOST_BEST_UNIT || e->n_lowered > MOST_BEST_INSTRUCTIONS;
+    bool is_much =
+        e->n_instructions > MOST_BEST_UNIT || e->n_lowered > e->most_lowered / BEST_SHARE;
     if (e->open) unit_close(e->queue, e->n_instructions, is_much ? EFFORT_QUICK : EFFORT_BEST);
     e->open = NULL;
     e->n_instructions = 0;
@@ -243,7 +245,7 @@ static bool refuse(const Emission *e, const Plan *plan) {
     const Source *source = plan->graph->source;
     return diag_report(e->diags, DIAG_LIMIT, source, plan->graph->span,
                        "the artifact's code would have more than %llu instructions",
-                       (unsigned long long)most_instructions(source));
+                       (unsigned long long)e->most_lowered);
 }
 
 /* The instructions of the functions of the module behind `last`; NULL: of all. */
@@ -255,6 +257,7 @@ static uint32_t count_instructions(const Codegen *k, Val last) {
 }
 
 static bool lower_functions(Emission *e, const Plan *plan) {
+    e->most_lowered = most_instructions(plan->graph->source);
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
         if (is_unit_full(e)) close_unit(e);
         if (!open_unit(e)) return false;
@@ -263,7 +266,7 @@ static bool lower_functions(Emission *e, const Plan *plan) {
         uint32_t n = count_instructions(&e->open->k, last);
         e->n_lowered += n;
         e->n_instructions += n;
-        if (e->n_lowered > most_instructions(plan->graph->source)) return refuse(e, plan);
+        if (e->n_lowered > e->most_lowered) return refuse(e, plan);
     }
     return true;
 }
