@@ -12,10 +12,9 @@ _Static_assert((int)PLAN_MAX_TENSORS <= (int)FRT_MAX_TENSORS, "a plan's tensors 
 
 const char manifest_too_many[] = "tensors in one graph";
 
-bool manifest_may_hold(const Plan *plan, Diags *diags) {
-    if (plan->buffers.n <= FRT_MAX_TENSORS) return true;
-    return line_report_limit(diags, plan->graph->source, plan->graph->span, manifest_too_many,
-                             FRT_MAX_TENSORS);
+bool manifest_may_hold(const Graph *graph, uint32_t n_buffers, Diags *diags) {
+    if (n_buffers <= FRT_MAX_TENSORS) return true;
+    return line_report_limit(diags, graph->source, graph->span, manifest_too_many, FRT_MAX_TENSORS);
 }
 
 /* The head. */

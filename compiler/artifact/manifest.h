@@ -27,7 +27,7 @@ const char *manifest_text(Arena *arena, const ManifestInput *input, Diags *diags
 
 /* Whether the plan has no more tensors than a manifest can hold; later passes add some. False,
  * after a report to `diags`, if it has. */
-bool manifest_may_hold(const Plan *plan, Diags *diags);
+bool manifest_may_hold(const Graph *graph, uint32_t n_buffers, Diags *diags);
 
 /* Finds the manifest in finished artifact bytes, and fills in its checksum, a CRC-32C of all bytes.
  * False when there is no manifest or more than one. */

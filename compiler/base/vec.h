@@ -26,11 +26,19 @@ static inline uint32_t vec_first_capacity(size_t elem_bytes) {
     return n < 1 ? 1 : n > VEC_FIRST_ELEMS ? VEC_FIRST_ELEMS : (uint32_t)n;
 }
 
+/* An arena keeps the storage that a vector has left. Of memory that nobody has touched it uses
+ * none, so that a large vector grows fast. */
+static inline uint32_t vec_next_capacity(uint32_t capacity, size_t elem_bytes) {
+    bool is_large = capacity < UINT32_MAX / 4 && capacity * elem_bytes >= (size_t)1 << 20;
+    return capacity * (is_large ? 4 : 2);
+}
+
 /* Returns storage with capacity for one more element. */
 static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *capacity,
                               size_t elem_bytes) {
     if (n < *capacity) return data;
-    uint32_t wanted = *capacity ? *capacity * 2 : vec_first_capacity(elem_bytes);
+    uint32_t wanted =
+        *capacity ? vec_next_capacity(*capacity, elem_bytes) : vec_first_capacity(elem_bytes);
     if (wanted <= n) ice(arena, "array of more than 2^31 elements");
     if (wanted > SIZE_MAX / 2 / elem_bytes) ice(arena, "array of more than SIZE_MAX / 2 bytes");
     size_t n_bytes = *capacity * elem_bytes;

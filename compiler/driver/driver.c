@@ -392,7 +392,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .known_groups = known_groups_new(driver->arena),
                                   .diags = &driver->diags,
                                   .work = &driver->work,
-                                  .tried = &driver->tried,
+                                  .grouped = &driver->grouped,
                                   .user = driver,
                                   .after = after_pass};
     return pipeline_run(&driver->planning, PASS_PARSE, PASS_CHECK) ? FUSEC_OK : FUSEC_INPUT;
@@ -433,8 +433,10 @@ static bool is_code(fusec_kind kind) {
 static bool may_be_code(Driver *driver) {
     const Planning *p = &driver->planning;
     bool may = true;
-    for (uint32_t i = 0; p->may_hold && i < p->n_units; i++)
-        may = p->may_hold(p->units[i].plan, &driver->diags) && may;
+    for (uint32_t i = 0; p->may_hold && i < p->n_units; i++) {
+        const Plan *plan = p->units[i].plan;
+        may = p->may_hold(plan->graph, plan->buffers.n, &driver->diags) && may;
+    }
     return may;
 }
 

@@ -60,10 +60,11 @@ typedef struct DriverOptions {
 typedef struct Driver {
     Escape escape;
     Arena *arena, *scratch;
-    Arena *trial;         /* memory of trial plans, for the effects of advice */
-    Arena *group_trials;  /* see Planning */
-    RegionsAhead *ahead;  /* see Planning */
-    uint64_t work, tried; /* see Planning */
+    Arena *trial;        /* memory of trial plans, for the effects of advice */
+    Arena *group_trials; /* see Planning */
+    RegionsAhead *ahead; /* see Planning */
+    uint64_t work;       /* see Planning, as is the next one */
+    GroupingWork grouped;
     StrTab *strings;
     Diags diags;
     DriverOptions options;

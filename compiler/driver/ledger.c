@@ -11,6 +11,7 @@ static const Card *ledger_card(const DriverOptions *options) {
 static Plan *plan_changed(void *user, Arena *arena, Graph *graph) {
     Driver *driver = user;
     PassId last = driver->options.no_fuse ? PASS_SCHEDULE : PASS_BAND;
+    driver->grouped = (GroupingWork){0}; /* each plan has the whole */
     return pipeline_try(&driver->planning, arena, driver->scratch, MODE_COMPILE, graph, NULL, last);
 }
 

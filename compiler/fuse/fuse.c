@@ -428,10 +428,24 @@ static FuseOptions fuse_options_for(const Target *target) {
                          .has_cores = target->has->cores};
 }
 
+/* The least number of buffers of a plan without fusion, which may be too many: those of the values
+ * that it stores in any case. */
+static uint32_t least_buffers(const Graph *graph) {
+    uint32_t n = graph->inputs.n + graph->params.n;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        OpClass cls = graph_class(graph, id);
+        n += cls == CLASS_ELTWISE || cls == CLASS_CAST;
+    }
+    return n;
+}
+
 static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                        Diags *diags, FuseFailure *failure) {
     GroupFailure refused;
     *failure = (FuseFailure){.is_fixed = false};
+    failure->is_reported =
+        options.off && options.may_hold && !options.may_hold(graph, least_buffers(graph), diags);
+    if (failure->is_reported) return NULL;
     Grouping *grouping = group_graph(scratch, graph, options, &refused);
     if (!grouping) {
         failure->why = refused.why;
@@ -459,7 +473,7 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
     make_buffers(&f);
     lay_out_temps(&f, options);
-    failure->is_reported = options.may_hold && !options.may_hold(plan, diags);
+    failure->is_reported = options.may_hold && !options.may_hold(graph, plan->buffers.n, diags);
     NodeKinds *kinds = group_memo_kinds(group_memo_of(options.memo, graph));
     if (failure->is_reported || !compose_all(&f, kinds, failure)) return NULL;
     make_edges(&f);
@@ -509,6 +523,7 @@ bool fuse_pass(const Planning *p, PlanUnit *unit) {
     options.has_traces = p->has_traces;
     options.may_hold = p->may_hold;
     options.op_cost = p->op_cost;
+    options.work = p->grouped;
     options.memo = unit->group_memo ? unit->group_memo : p->group_memo;
     unit->plan = fuse_graph(p->arena, p->scratch, unit->graph, options, p->diags);
     return unit->plan != NULL;

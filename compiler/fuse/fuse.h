@@ -16,9 +16,11 @@ typedef struct FuseOptions {
     bool has_f8_mma; /* tensor cores for 8-bit floats */
     bool has_traces; /* kernels have traces */
     bool has_cores;  /* a CPU: it computes slowly, so memory seldom hides the computation */
-    const Decisions *decisions;                       /* NULL: no directives */
-    bool (*may_hold)(const Plan *plan, Diags *diags); /* see Planning; NULL: any plan */
+    const Decisions *decisions; /* NULL: no directives */
+    /* See Planning; NULL: any plan. */
+    bool (*may_hold)(const Graph *graph, uint32_t n_buffers, Diags *diags);
     GroupMemo *memo;         /* of other plans of the graph; NULL: none is kept */
+    GroupingWork *work;      /* see Planning */
     const uint32_t *op_cost; /* op_costs; NULL: not found yet */
 } FuseOptions;
 

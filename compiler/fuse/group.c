@@ -76,7 +76,7 @@ static ReasonId why_apart(const Grouper *p, NodeId id) {
     bool never = graph_block(p->graph, id, BLOCK_NEVER);
     for (uint32_t i = 0; i < p->users[id].n; i++)
         never = never || graph_block(p->graph, p->users[id].data[i], BLOCK_NEVER);
-    return never ? REASON_NEVER : REASON_SLOWER;
+    return never ? REASON_NEVER : p->is_apart ? REASON_SPENT : REASON_SLOWER;
 }
 
 /* Trying groups. */
@@ -229,7 +229,8 @@ static bool needs_own_group(const Grouper *p, const Group *group) {
     return false;
 }
 
-static bool shares_load(const Group *a, const Group *b) {
+static bool shares_load(const Grouper *p, const Group *a, const Group *b) {
+    p->work->n_steps += 1 + (a->loads.n * b->loads.n >> 3);
     for (uint32_t i = 0; i < a->loads.n; i++)
         for (uint32_t k = 0; k < b->loads.n; k++)
             if (a->loads.data[i] == b->loads.data[k]) return true;
@@ -311,8 +312,7 @@ static void note_failure(Grouper *p, InlineFailure why, NodeId root) {
     vec_push(p->arena, &p->failures, ((GroupFailure){why, p->off ? NODE_NONE : root}));
 }
 
-/* Whether a group was too large, so that another round follows: this one only looks for others. */
-static bool is_too_large(const Grouper *p) {
+bool group_is_too_large(const Grouper *p) {
     return p->failures.n && p->failures.data[0].why.reason == REASON_TOO_LARGE;
 }
 
@@ -362,7 +362,7 @@ static uint32_t place_fixed(Grouper *p, const Root *root, uint32_t fixed, uint32
 static bool is_related(const Grouper *p, const Group *single, uint32_t group) {
     for (uint32_t k = 0; k < single->loads.n; k++)
         if (p->g->group_of[single->loads.data[k]] == group) return true;
-    return shares_load(single, &p->g->groups.data[group]);
+    return shares_load(p, single, &p->g->groups.data[group]);
 }
 
 /* Marks reductions whose results a kernel by itself reads as stored. */
@@ -424,9 +424,11 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_root(p, root);
     if (fixed) return place_fixed(p, root, fixed, after);
     uint32_t alone = open_group(p, root);
-    if (is_too_large(p)) return alone;
+    if (group_is_too_large(p)) return alone;
     bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* not in dumps */
-    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_single(p, root->node);
+    bool is_apart = p->is_apart && !must_block(p->graph, root->node);
+    p->g->groups.data[alone].is_closed =
+        p->off || is_copy || is_apart || group_is_single(p, root->node);
     if (p->g->groups.data[alone].is_closed) {
         note_own_group(p, &p->g->groups.data[alone]);
         return alone;
@@ -539,14 +541,14 @@ static void root_pieces(Grouper *p, NodeId whole) {
     p->g->group_of[whole] = last;
 }
 
-static void run_round(Grouper *p) {
+void group_run_round(Grouper *p) {
     const Graph *graph = p->graph;
     p->g = grouping_new(p);
     if (p->memo && group_memo_growing(p->memo)) inline_trial_drop(group_memo_growing(p->memo));
     p->n_last = 0;
     if (!p->off) group_count_blocks(p);
     group_find_gemm_slices(p);
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
+    for (NodeId id = 0; id < graph->nodes.n && !group_is_spent(p); id++) {
         if (group_folds(p, id)) root_node(p, id, OUTPUT_NONE);
         if (node_has(p->flags, id, GROUPING_IN_PLACE)) root_pieces(p, id);
         bool is_output = node_has(p->flags, id, GROUPING_OUTPUT);
@@ -573,127 +575,7 @@ static void run_round(Grouper *p) {
             sink_epilogue(p, id);
         }
     }
-    for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* after their kernels exist */
+    for (uint32_t o = 0; o < graph->outputs.n && !p->off && !group_is_spent(p);
+         o++) /* after their kernels exist */
         if (graph->outputs.data[o].copied_by) root_node(p, graph->outputs.data[o].node, o);
-}
-
-/* Stores a value that a kernel reads from memory. */
-static void store_value(Grouper *p, NodeId id) {
-    if (graph_is_bound(p->graph, id)) return;
-    if (p->off && !node_has(p->flags, id, GROUPING_STORED))
-        p->g->why_stored[id] = REASON_FUSION_OFF;
-    if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
-    if (!node_add(p->flags, id, GROUPING_STORED)) return;
-    Group *maker = &p->g->groups.data[p->g->group_of[id]];
-    vec_push(p->arena, &maker->targets, (StoreTarget){.node = id, .output = OUTPUT_NONE});
-}
-
-/* Stores all values that groups load, reductions that are read, and what updates update. */
-static void store_loaded(Grouper *p) {
-    for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (node_has(p->flags, id, GROUPING_UPDATED)) store_value(p, id);
-    for (uint32_t i = 0; i < p->g->groups.n; i++) {
-        const Group *group = &p->g->groups.data[i];
-        for (uint32_t k = 0; k < group->loads.n; k++) store_value(p, group->loads.data[k]);
-    }
-}
-
-void group_flag_loaded(const Grouper *p) {
-    node_flags_drop(p->flags, GROUPING_LOADED);
-    for (uint32_t i = 0; i < p->g->groups.n; i++)
-        for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
-            node_add(p->flags, p->g->groups.data[i].loads.data[k], GROUPING_LOADED);
-    for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (node_has(p->flags, id, GROUPING_UPDATED)) node_add(p->flags, id, GROUPING_LOADED);
-}
-
-/* Removes stores for groups that have since joined the group that computes the value. A group keeps
- * its last value, because it has no other purpose. */
-static void drop_unread(Grouper *p) {
-    group_flag_loaded(p);
-    for (uint32_t i = 0; i < p->g->groups.n; i++) {
-        Group *group = &p->g->groups.data[i];
-        uint32_t n_kept = 0, n = group->targets.n;
-        for (uint32_t k = 0; k < n; k++) {
-            StoreTarget target = group->targets.data[k];
-            bool is_last = n_kept == 0 && k + 1 == n;
-            bool is_read = target.output != OUTPUT_NONE || target.piece ||
-                           node_has(p->flags, target.node, GROUPING_LOADED) || is_last ||
-                           (group->fixed && p->g->why_stored[target.node] == REASON_FIXED);
-            if (is_read)
-                group->targets.data[n_kept++] = target;
-            else
-                node_drop(p->flags, target.node, GROUPING_STORED);
-        }
-        group->targets.n = n_kept;
-    }
-}
-
-/* Stores values to make the groups smaller that were too large in the last round. Returns false if
- * nothing is left to store. */
-static bool shrink(Grouper *p) {
-    bool any = false;
-    for (uint32_t i = 0; i < p->failures.n; i++) {
-        const GroupFailure *failed = &p->failures.data[i];
-        if (failed->why.reason == REASON_TOO_LARGE && failed->root != NODE_NONE)
-            any = group_split_closure(p, failed->root, failed->why.node) || any;
-    }
-    return any || group_want_stored(p, p->failures.data[0].why.node, REASON_TOO_LARGE);
-}
-
-Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
-                      GroupFailure *failure) {
-    bool off = options.off;
-    uint32_t n = graph->nodes.n;
-    GroupMemo *memo = off ? NULL : group_memo_of(options.memo, graph);
-    Grouping *known = memo ? group_memo_grouping(memo, arena, options.decisions) : NULL;
-    if (known) return known;
-    Grouper p = {.arena = arena,
-                 .graph = graph,
-                 .off = off,
-                 .has_cores = options.has_cores,
-                 .decisions = options.decisions,
-                 .memo = memo};
-    p.flags = hoist_flags(arena, graph);
-    p.want_reason = arena_array(arena, ReasonId, n);
-    p.op_cost = options.op_cost ? options.op_cost : op_costs(arena);
-    p.last_groups = arena_array(arena, LastGroups, n);
-    p.users = gemm_slice_users(arena, graph);
-    p.leads = gemm_slice_leads(arena, graph, p.users);
-    p.gemm_slice_of = arena_array(arena, NodeId, n);
-    p.loads = arena_array(arena, NodeId, n);
-    InlineMarks marks = inline_marks_new(arena, graph);
-    p.marks = &marks;
-    for (NodeId id = 0; id < n; id++) {
-        bool is_updated = node_has(p.flags, id, GROUPING_UPDATED) && !graph_is_bound(graph, id);
-        if (graph_is_update(graph, id) || is_updated) group_want_stored(&p, id, REASON_UPDATED);
-    }
-    for (NodeId id = 0; id < n; id++)
-        if (decisions_ask(p.decisions, id, DIRECTIVE_CUT)) group_want_stored(&p, id, REASON_SPILLS);
-    for (NodeId id = 0; id < n; id++)
-        if (decisions_ask(p.decisions, id, DIRECTIVE_STORE))
-            group_want_stored(&p, id, REASON_SLOWER);
-    if (!off) {
-        group_flag_uses(&p);
-        group_want_coalesced(&p);
-        group_bound_closures(&p);
-    }
-    for (int round = 0; round < FUSE_ROUNDS; round++) {
-        p.failures.n = 0;
-        run_round(&p);
-        bool grew = is_too_large(&p) && shrink(&p);
-        if (!grew && (off || !group_store_more(&p))) break;
-    }
-    if (p.failures.n) {
-        *failure = p.failures.data[0];
-        return NULL;
-    }
-    group_number_refusals(p.g);
-    store_loaded(&p);
-    if (!off) {
-        drop_unread(&p);
-        group_judge_outputs(&p);
-    }
-    if (memo) group_memo_keep(memo, p.g, options.decisions);
-    return p.g;
 }

@@ -38,6 +38,9 @@ typedef struct GroupFailure {
     NodeId root; /* the root for which it was opened; NODE_NONE: a `kernel` block of the source */
 } GroupFailure;
 
+/* Whether so much work is done that fusion stops trying. A longer source may take more. */
+bool group_work_is_spent(const GroupingWork *work, const Graph *graph);
+
 /* `arena` holds everything, intermediate attempts included. With options.off every node except
  * literals is a root of its own. Returns NULL and sets `failure` if a `kernel` block cannot be kept
  * or a group cannot be inlined. */

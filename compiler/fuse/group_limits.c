@@ -422,6 +422,7 @@ bool group_split_closure(Grouper *p, NodeId root, NodeId failing) {
                   .failing = failing};
     bool any = false;
     visit(p, &in, root, true);
+    p->work->n_steps += in.n + n / 8;
     while (in.n_fit >= FUSE_CHEAP_OPS && in.n - begin > in.n_fit) {
         uint32_t place = narrowest(p, &in, begin + in.n_fit / 4, begin + in.n_fit - in.n_fit / 4);
         for (uint32_t k = 0; k < place; k++)

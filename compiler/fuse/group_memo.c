@@ -53,7 +53,7 @@ struct GroupMemo {
     uint32_t n_nodes;
     bool is_fast; /* the graph's */
     NodeKinds *kinds;
-    uint64_t *tried; /* may be NULL */
+    GroupingWork *work; /* may be NULL */
     InlineTrial *growing;
     const GroupTrial *grown;    /* the last trial of `growing` */
     const Grouping *grouping;   /* the last one, or NULL */
@@ -66,7 +66,8 @@ KnownGroups *known_groups_new(Arena *arena) {
     return known;
 }
 
-GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph, uint64_t *tried) {
+GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph,
+                          GroupingWork *work) {
     Arena *arena = known->arena;
     GroupMemo *memo = arena_array(arena, GroupMemo, 1);
     memo->arena = arena;
@@ -75,7 +76,7 @@ GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph,
     memo->nodes = graph->nodes.data;
     memo->n_nodes = graph->nodes.n;
     memo->is_fast = graph->is_fast;
-    memo->tried = tried;
+    memo->work = work;
     memo->kinds = node_kinds_new(arena, &known->kinds, graph);
     return memo;
 }
@@ -86,6 +87,10 @@ GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph) {
 
 NodeKinds *group_memo_kinds(const GroupMemo *memo) {
     return memo ? memo->kinds : NULL;
+}
+
+GroupingWork *group_memo_work(const GroupMemo *memo) {
+    return memo ? memo->work : NULL;
 }
 
 InlineTrial *group_memo_growing(const GroupMemo *memo) {
@@ -241,11 +246,12 @@ static bool is_like(const GroupMemo *memo, const InlineInput *input, FoundTrial 
 }
 
 static bool holds(const GroupMemo *memo, const InlineInput *input, KnownTrial *known,
-                  FoundTrial found, FoundTrial held) {
+                  FoundTrial found, FoundTrial held, uint64_t *n_steps) {
     const GroupTrial *end = found.distance == held.distance ? held.trial : NULL;
     if (known->is_refuted && !is_like(memo, input, found, &known->refuted)) return false;
     for (const GroupTrial *trial = found.trial; trial && trial != end; trial = trial->from)
         for (uint32_t i = 0; i < trial->asked.n; i++) {
+            ++*n_steps;
             if (is_like(memo, input, found, &trial->asked.data[i])) continue;
             known->refuted = trial->asked.data[i];
             known->is_refuted = true;
@@ -257,14 +263,16 @@ static bool holds(const GroupMemo *memo, const InlineInput *input, KnownTrial *k
 FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInput *input,
                             FoundTrial held) {
     uint32_t n_others = 0;
+    uint64_t none = 0, *n_steps = memo->work ? &memo->work->n_steps : &none;
     KnownTrial **at = &key.entry->last;
     for (uint32_t i = 0; i < N_KNOWN_TRIALS && *at; i++, at = &(*at)->before) {
         KnownTrial *known = *at;
+        ++*n_steps;
         FoundTrial found = {&known->trial, key.base - known->trial.base};
         bool is_other = found.distance != 0;
         if (is_other && n_others == N_OTHER_TRIALS) continue;
         n_others += is_other;
-        if (!holds(memo, input, known, found, held)) continue;
+        if (!holds(memo, input, known, found, held, n_steps)) continue;
         *at = known->before;
         known->before = key.entry->last;
         key.entry->last = known;
@@ -280,8 +288,7 @@ static VecU32 keep_nodes(const GroupMemo *memo, const VecU32 *list) {
 }
 
 const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
-                                 bool is_growing, uint32_t n_scalars) {
-    if (memo->tried) *memo->tried += n_scalars;
+                                 bool is_growing) {
     KnownTrial *known = arena_array(memo->arena, KnownTrial, 1);
     known->before = key.entry->last;
     known->trial = *trial;

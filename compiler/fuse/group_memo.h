@@ -35,12 +35,15 @@ struct GroupTrial {
 /* No trials, for graphs that share their dims. The arena must live as long. */
 KnownGroups *known_groups_new(Arena *arena);
 /* A new memo of one graph, with the trials of others. `trials` is another arena than that of
- * `known`, for nothing else meanwhile; NULL: no trial continues another. `tried`: see Planning. */
-GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph, uint64_t *tried);
+ * `known`, for nothing else meanwhile; NULL: no trial continues another. `work`: see Planning. */
+GroupMemo *group_memo_new(KnownGroups *known, Arena *trials, const Graph *graph,
+                          GroupingWork *work);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
 /* The kinds of the graph's nodes; NULL if there is no memo. */
 NodeKinds *group_memo_kinds(const GroupMemo *memo);
+/* NULL: the memo counts none, or there is no memo. */
+GroupingWork *group_memo_work(const GroupMemo *memo);
 /* The entry of one group. */
 typedef struct GroupKey {
     GroupEntry *entry;
@@ -63,10 +66,9 @@ FoundTrial group_memo_trial(const GroupMemo *memo, GroupKey key, const InlineInp
 NodeId group_memo_node(FoundTrial found, NodeId kept);
 /* The trial of the group that grows; may be NULL. */
 InlineTrial *group_memo_growing(const GroupMemo *memo);
-/* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows.
- * `n_scalars`: that the trial made. */
+/* Keeps a copy of the result of a trial, and returns it. `is_growing`: of the group that grows. */
 const GroupTrial *group_memo_set(GroupMemo *memo, GroupKey key, const GroupTrial *trial,
-                                 bool is_growing, uint32_t n_scalars);
+                                 bool is_growing);
 /* The kept result of the last trial of the group that grows. */
 const GroupTrial *group_memo_grown(const GroupMemo *memo);
 

@@ -32,6 +32,7 @@ static bool is_bound_to_place(const Grouper *p, const Group *group) {
 
 /* Whether a group between the two reads a value that `from` computes. */
 static bool is_needed_before(const Grouper *p, uint32_t from, uint32_t into) {
+    p->work->n_steps += (into - from) / 16;
     for (uint32_t i = from + 1; i < into; i++) {
         const Group *group = &p->g->groups.data[i];
         for (uint32_t k = 0; k < group->loads.n; k++)
@@ -164,6 +165,7 @@ static void note_places(Grouper *p, const Places *places) {
 static Places places_from(const Grouper *p, uint32_t first, uint32_t end) {
     Places places = {.first = first, .n = end - first};
     places.of = arena_array(p->arena, uint32_t, places.n);
+    p->work->n_steps += places.n / 16;
     return places;
 }
 

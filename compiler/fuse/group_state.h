@@ -1,7 +1,8 @@
 /* The state of grouping, shared by its files and internal to them: group.c joins roots into groups,
  * group_merge.c moves groups, group_uncoalesced.c, group_limits.c and group_store.c decide
- * before and between rounds which values are stored in addition, group_gemm_slice.c finds matmuls
- * to compute slice by slice. */
+ * before and between rounds which values are stored in addition, group_apart.c what is stored when
+ * the work is spent, group_gemm_slice.c finds matmuls to compute slice by slice. group_rounds.c has
+ * the rounds. */
 #ifndef FUSEC_FUSE_GROUP_STATE_H
 #define FUSEC_FUSE_GROUP_STATE_H
 
@@ -29,6 +30,9 @@ typedef struct Grouper {
     GroupMemo *memo; /* may be NULL */
     const Graph *graph;
     bool off, has_cores;
+    bool is_apart;              /* the work is spent: see group_store_apart */
+    bool has_limit;             /* somebody counts the work */
+    GroupingWork *work;         /* see Planning */
     const Decisions *decisions; /* see FuseOptions */
     NodeFlags flags;            /* of GroupingFlag */
     Grouping *g;
@@ -47,6 +51,18 @@ typedef struct Grouper {
     double single_prims;        /* Group.prims of the root that is being placed, by itself */
     Vec(GroupFailure) failures; /* of a round: roots that no group could take */
 } Grouper;
+
+/* Whether the round ends where it is, because the work is spent. */
+bool group_is_spent(const Grouper *p);
+/* Places the roots of the graph, until all have groups or the work is spent. */
+void group_run_round(Grouper *p);
+/* Whether a group was too large, so that another round follows: this one only looks for others. */
+bool group_is_too_large(const Grouper *p);
+/* When the work is spent: stores values so that each op is computed in one kernel, and inlined
+ * where all its readers are in that kernel, which stays small. Takes time in proportion to the
+ * graph, and tries no group. Each root then has a kernel of its own, but for those of `kernel` and
+ * `fuse must` blocks. */
+void group_store_apart(Grouper *p);
 
 /* Inlines the group as a trial and keeps its loads. `makers`, if not NULL, counts for each node the
  * groups that compute it. */

@@ -364,6 +364,7 @@ static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
         n_open += p->users[id].n;
     }
     for (uint32_t i = 0; i < visited.n; i++) node_drop(p->flags, visited.data[i], GROUPING_VISITED);
+    p->work->n_steps += visited.n;
     arena_rewind(p->arena, mark);
     return found;
 }
@@ -374,6 +375,15 @@ static NodeId only_part(const Grouper *p, NodeId id) {
     if (graph_class(p->graph, id) != CLASS_SORT || p->users[id].n != 1) return NODE_NONE;
     NodeId user = p->users[id].data[0];
     return graph_node(p->graph, user)->op == OP_SLICE ? user : NODE_NONE;
+}
+
+void group_flag_loaded(const Grouper *p) {
+    node_flags_drop(p->flags, GROUPING_LOADED);
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
+            node_add(p->flags, p->g->groups.data[i].loads.data[k], GROUPING_LOADED);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (node_has(p->flags, id, GROUPING_UPDATED)) node_add(p->flags, id, GROUPING_LOADED);
 }
 
 /* For reductions whose results other kernels read: the reduction's kernel computes and stores the

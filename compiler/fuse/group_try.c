@@ -48,6 +48,7 @@ static bool try_growing(const Grouper *p, const InlineInput *input, Group *group
             list_of(own.visited + own.n_visited_before, own.n_visited - own.n_visited_before);
     trial->from = own.continues ? group_memo_grown(p->memo) : NULL;
     *n_scalars = own.n_scalars;
+    p->work->n_steps += own.n_asked + own.n_visited;
     return ok;
 }
 
@@ -56,6 +57,7 @@ static bool try_alone(const Grouper *p, const InlineInput *input, Group *group, 
     bool ok = inline_group(p->arena, input, group, kernel, &trial->failure);
     *n_scalars = scalar_count(kernel->scalars);
     if (input->asked) trial->asked = *input->asked;
+    p->work->n_steps += trial->asked.n;
     if (ok) trial->nodes = list_of(kernel->nodes.data, kernel->nodes.n);
     return ok;
 }
@@ -76,15 +78,18 @@ static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group
     return trial;
 }
 
-static void count_nodes(FoundTrial found, uint32_t *makers) {
-    for (const GroupTrial *trial = found.trial; trial; trial = trial->from)
+static void count_nodes(const Grouper *p, FoundTrial found, uint32_t *makers) {
+    for (const GroupTrial *trial = found.trial; trial; trial = trial->from) {
+        p->work->n_steps += trial->nodes.n;
         for (uint32_t i = 0; i < trial->nodes.n; i++)
             makers[group_memo_node(found, trial->nodes.data[i])]++;
+    }
 }
 
 /* The group's loads, ascending: an input between two layers keeps its place. */
 static uint32_t find_loads(const Grouper *p, FoundTrial found) {
     uint32_t n = found.trial->loads.n;
+    p->work->n_steps += n;
     for (uint32_t i = 0; i < n; i++)
         p->loads[i] = group_memo_node(found, found.trial->loads.data[i]);
     if (found.distance) graph_sort_nodes(p->loads, n);
@@ -103,15 +108,15 @@ static FoundTrial find_trial(const Grouper *p, const InlineInput *input, const G
     Group attempted = group_copy(p->arena, group);
     uint32_t n_scalars;
     *own = try_inlining(p, input, &attempted, &n_scalars);
+    p->work->n_scalars += n_scalars;
     bool is_growing = growing_of(p, group) != NULL;
-    return (FoundTrial){p->memo ? group_memo_set(p->memo, key, own, is_growing, n_scalars) : own,
-                        0};
+    return (FoundTrial){p->memo ? group_memo_set(p->memo, key, own, is_growing) : own, 0};
 }
 
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers) {
     if (makers && group_memo_is_tried(group)) {
-        count_nodes((FoundTrial){group->trial, group->distance}, makers);
+        count_nodes(p, (FoundTrial){group->trial, group->distance}, makers);
         return true;
     }
     ArenaMark mark = arena_mark(p->arena);
@@ -134,7 +139,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
     FoundTrial found = find_trial(p, &input, &attempted, &own);
     GroupTrial trial = *found.trial;
     uint32_t n_loads = find_loads(p, found);
-    if (makers) count_nodes(found, makers);
+    if (makers) count_nodes(p, found, makers);
     arena_rewind(p->arena, mark);
     *failure = trial.failure;
     if (failure->reason && failure->node != NODE_NONE)

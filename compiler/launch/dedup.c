@@ -113,6 +113,7 @@ static void write_variants(Writer *w) {
 /* A launch copies whole buffers, even if loads touch only a part. */
 static void write_args(Writer *w, const Launch *launch) {
     const Kernel *kernel = w->words.kernel;
+    const bool *may_change = in_place_find(w->words.arena, w->plan, kernel);
     put(w, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t arg = kernel->args.data[i];
@@ -120,7 +121,7 @@ static void write_args(Writer *w, const Launch *launch) {
         bool is_smem = buffer->space != BUFFER_GLOBAL, is_copied = launch_copies(launch, arg);
         put(w, is_smem);
         if (is_smem) put(w, kernel_arg_begin(kernel, i));
-        put(w, in_place_may_any(w->words.arena, w->plan, kernel, arg));
+        put(w, may_change[i]);
         put(w, w->has_pdl && kernel_arg_is_given(w->plan, kernel, i));
         put(w, is_copied);
         if (is_copied) put(w, buffer_bytes(w->plan->graph->dims, buffer));

@@ -147,6 +147,7 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
                       .op_cost = like->op_cost,
                       .group_memo = like->group_memo,
                       .work = like->work,
+                      .grouped = like->grouped,
                       .most_work = like->most_work,
                       .units = unit,
                       .n_units = 1};

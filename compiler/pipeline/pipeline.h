@@ -59,6 +59,12 @@ typedef struct FactInfo {
 } FactInfo;
 const FactInfo *fact_info(Fact fact);
 
+/* The work of grouping for all plans of a program. */
+typedef struct GroupingWork {
+    uint64_t n_scalars; /* that trials of groups have made */
+    uint64_t n_steps;   /* nodes, facts, loads and groups that it has looked at */
+} GroupingWork;
+
 /* What PASS_FUSE has learned of groups of one graph (fuse/group_memo.h). */
 typedef struct GroupMemo GroupMemo;
 /* The part of it that graphs share. */
@@ -115,16 +121,18 @@ struct Planning {
     GroupMemo *group_memo;     /* of the graph whose plans the search tries; otherwise NULL */
     PriceMemo *price_memo;     /* of the plan that is tried again; otherwise NULL */
     Diags *diags;
-    /* Whether the result may have a plan with these buffers, or the error is reported; NULL: any.
+    /* Whether the result may have a plan with so many buffers, or the error is reported; NULL: any.
      * Later passes add buffers and take none away. Not in trials. */
-    bool (*may_hold)(const Plan *plan, Diags *diags);
+    bool (*may_hold)(const Graph *graph, uint32_t n_buffers, Diags *diags);
     PlanUnit *units;
     uint32_t n_units;
     uint32_t facts; /* facts that hold, a bit set */
     /* Adds up the scalars of the kernels that each pass has left, in trials too: it grows as time
      * does. NULL: nobody asks. */
     uint64_t *work;
-    uint64_t *tried; /* adds up the scalars that trials of groups make; NULL: nobody asks */
+    /* Adds up the work of grouping, in trials too, until fusion stops trying. NULL: nobody asks,
+     * and it never stops. */
+    GroupingWork *grouped;
     /* Work after which the search for ways to keep `fuse must` blocks ends; 0: it never does. */
     uint64_t most_work;
     void *user; /* the driver */

@@ -11,17 +11,32 @@ static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
            buffer_bytes(dims, a) == buffer_bytes(dims, b);
 }
 
-/* What stages compute: the same for all stores of a kernel. */
+/* What the kernel computes, for all its stores and all buffers that they may take. */
 typedef struct Lives {
     Arena *arena;
     const Kernel *kernel;
+    VecU32 loads;           /* the scalars that load */
     const bool *all;        /* per scalar: see kernel_live_scalars; NULL: not asked yet */
+    const bool *reduced;    /* see kernel_reduced_scalars */
     const bool **of_stages; /* of each stage and of the row's stores: see stage_live_scalars */
+    const bool **reached;   /* per scalar that is stored: see scalar_reached */
 } Lives;
+
+static Lives lives_new(Arena *arena, const Kernel *kernel) {
+    Lives lives = {.arena = arena, .kernel = kernel};
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) vec_push(arena, &lives.loads, id);
+    return lives;
+}
 
 static const bool *lives_of_all(Lives *lives) {
     if (!lives->all) lives->all = kernel_live_scalars(lives->arena, lives->kernel);
     return lives->all;
+}
+
+static const bool *lives_of_reduced(Lives *lives) {
+    if (!lives->reduced) lives->reduced = kernel_reduced_scalars(lives->arena, lives->kernel);
+    return lives->reduced;
 }
 
 static const bool *lives_of_stage(Lives *lives, uint32_t stage) {
@@ -33,34 +48,43 @@ static const bool *lives_of_stage(Lives *lives, uint32_t stage) {
     return lives->of_stages[stage];
 }
 
+static const bool *lives_of_value(Lives *lives, ScalarId value) {
+    const ScalarTab *scalars = lives->kernel->scalars;
+    if (!lives->reached)
+        lives->reached = arena_array(lives->arena, const bool *, scalar_count(scalars) + 1);
+    if (!lives->reached[value])
+        lives->reached[value] = scalar_reached(lives->arena, scalars, value);
+    return lives->reached[value];
+}
+
 /* Whether all scalars marked in `live` that load `taken` load it at exactly the index of the store,
  * and, if `is_own`, only to compute the stored value. */
-static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store,
-                          const bool *live, bool is_own) {
-    const bool *is_reached = is_own ? scalar_reached(arena, kernel->scalars, store->value) : NULL;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        if (!live[id] || s->kind != SCALAR_LOAD || s->buffer != taken) continue;
-        if (s->index != store->address || (is_own && !is_reached[id])) return false;
+static bool reads_only_at(Lives *lives, uint32_t taken, const Store *store, const bool *live,
+                          bool is_own) {
+    for (uint32_t i = 0; i < lives->loads.n; i++) {
+        ScalarId id = lives->loads.data[i];
+        const Scalar *s = scalar_get(lives->kernel->scalars, id);
+        if (!live[id] || s->buffer != taken) continue;
+        if (s->index != store->address || (is_own && !lives_of_value(lives, store->value)[id]))
+            return false;
     }
     return true;
 }
 
-static bool reads_at_all(const Kernel *kernel, uint32_t buffer, const bool *live) {
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        if (live[id] && s->kind == SCALAR_LOAD && s->buffer == buffer) return true;
+static bool reads_at_all(const Lives *lives, uint32_t buffer, const bool *live) {
+    for (uint32_t i = 0; i < lives->loads.n; i++) {
+        ScalarId id = lives->loads.data[i];
+        if (live[id] && scalar_get(lives->kernel->scalars, id)->buffer == buffer) return true;
     }
     return false;
 }
 
 /* A map and a matmul's epilogue visit each element once. */
 static bool may_at_once(Lives *lives, uint32_t taken, const Store *store) {
-    const Kernel *kernel = lives->kernel;
     const bool *live = lives_of_all(lives);
-    return reads_at_all(kernel, taken, live) &&
-           !reads_at_all(kernel, taken, kernel_reduced_scalars(lives->arena, kernel)) &&
-           reads_only_at(lives->arena, kernel, taken, store, live, true);
+    return reads_at_all(lives, taken, live) &&
+           !reads_at_all(lives, taken, lives_of_reduced(lives)) &&
+           reads_only_at(lives, taken, store, live, true);
 }
 
 /* The stage of the store; the number of stages if it is in none. */
@@ -97,11 +121,11 @@ static bool may_in_stage(Lives *lives, const Plan *plan, uint32_t taken, const S
         !has_point_for_each(plan, kernel, &plan->buffers.data[store->buffer]))
         return false;
     const bool *all = lives_of_all(lives);
-    if (gathers(kernel, all) || !reads_at_all(kernel, taken, all)) return false;
+    if (gathers(kernel, all) || !reads_at_all(lives, taken, all)) return false;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const bool *live = lives_of_stage(lives, s);
-        if (s <= own ? !reads_only_at(lives->arena, kernel, taken, store, live, s == own)
-                     : reads_at_all(kernel, taken, live))
+        if (s <= own ? !reads_only_at(lives, taken, store, live, s == own)
+                     : reads_at_all(lives, taken, live))
             return false;
     }
     return true;
@@ -121,7 +145,7 @@ static bool may_take(Lives *lives, const Plan *plan, uint32_t taken, const Store
 bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
                   const Store *store) {
     ArenaMark mark = arena_mark(arena);
-    Lives lives = {.arena = arena, .kernel = kernel};
+    Lives lives = lives_new(arena, kernel);
     bool may = may_take(&lives, plan, taken, store);
     arena_rewind(arena, mark);
     return may;
@@ -139,11 +163,17 @@ static void ask(void *user, const Store *store) {
     stores->may = stores->may || may_take(&stores->lives, stores->plan, stores->taken, store);
 }
 
-bool in_place_may_any(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken) {
-    Stores stores = {.lives = {.arena = arena, .kernel = kernel}, .plan = plan, .taken = taken};
-    if (!is_plain_temp(&plan->buffers.data[taken])) return false;
+bool *in_place_find(Arena *arena, const Plan *plan, const Kernel *kernel) {
+    bool *may = arena_array(arena, bool, kernel->args.n);
     ArenaMark mark = arena_mark(arena);
-    kernel_each_store(kernel, ask, &stores);
+    Stores stores = {.lives = lives_new(arena, kernel), .plan = plan};
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        stores.taken = kernel->args.data[i];
+        stores.may = false;
+        if (is_plain_temp(&plan->buffers.data[stores.taken]))
+            kernel_each_store(kernel, ask, &stores);
+        may[i] = stores.may;
+    }
     arena_rewind(arena, mark);
-    return stores.may;
+    return may;
 }

@@ -32,8 +32,8 @@
  * `taken`. Memory taken from the arena is released. */
 bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
                   const Store *store);
-/* Whether any store of the kernel may overwrite `taken`. If so, the kernel's code treats `taken` as
- * memory that changes. Memory taken from the arena is released. */
-bool in_place_may_any(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken);
+/* Per argument: whether any store of the kernel may overwrite it. If so, the kernel's code treats
+ * the argument as memory that changes. */
+bool *in_place_find(Arena *arena, const Plan *plan, const Kernel *kernel);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct Job {
     Searcher searcher;
     Escape escape;
     Arena *own, *scratch, *priced, *group_trials; /* NULL: not yet */
-    uint64_t work, tried;                         /* at its end, of Planning */
+    uint64_t work;                                /* at its end, of Planning, as is the next */
+    GroupingWork grouped;
     bool improves, is_good;
 } Job;
 
@@ -125,14 +126,15 @@ static void make_jobs(RegionsAhead *ahead, const Searcher *c, const Plan *plan) 
 static void begin_job(Job *job, const Searcher *c, uint32_t n_jobs) {
     job->planning = *c->planning;
     job->planning.work = &job->work;
-    job->planning.tried = &job->tried;
+    job->planning.grouped = &job->grouped;
     job->planning.ahead = NULL;
     job->searcher = *c;
     job->searcher.planning = &job->planning;
-    job->work = job->tried = 0;
+    job->work = 0;
+    job->grouped = (GroupingWork){0};
     if (c->most_work)
         job->searcher.most_work =
-            (c->most_work - *c->planning->work - *c->planning->tried) / n_jobs + 1;
+            (c->most_work - *c->planning->work - c->planning->grouped->n_scalars) / n_jobs + 1;
 }
 
 /* On any thread. */
@@ -197,7 +199,7 @@ static void run_all(RegionsAhead *ahead) {
 void search_ahead(const Searcher *c, const Plan *plan) {
     const Planning *p = c->planning;
     RegionsAhead *ahead = p->ahead;
-    if (!ahead || !p->work || !p->tried || search_is_spent(c)) return;
+    if (!ahead || !p->work || !p->grouped || search_is_spent(c)) return;
     drop_jobs(ahead); /* of a compilation that has failed */
     make_jobs(ahead, c, plan);
     for (uint32_t i = 0; i < ahead->n_jobs; i++) begin_job(ahead->jobs[i], c, ahead->n_jobs);
@@ -207,7 +209,7 @@ void search_ahead(const Searcher *c, const Plan *plan) {
         if (!job->is_good) continue;
         region_memo_set(c, job->result, job->improves, job->decisions);
         job->result->work = job->work;
-        job->result->tried = job->tried;
+        job->result->grouped = job->grouped;
     }
     drop_jobs(ahead);
 }

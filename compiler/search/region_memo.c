@@ -90,14 +90,16 @@ RegionResult *region_memo_of(const Searcher *c, const Region *region, const Deci
 
 bool region_memo_count(const Searcher *c, RegionResult *result) {
     const Planning *p = c->planning;
-    uint64_t work = result->work, tried = result->tried;
-    if (!work) return true;
-    result->work = result->tried = 0;
-    *p->work += work;
-    *p->tried += tried;
+    uint64_t work = *p->work;
+    GroupingWork grouped = *p->grouped;
+    if (!result->work) return true;
+    *p->work += result->work;
+    p->grouped->n_scalars += result->grouped.n_scalars;
+    p->grouped->n_steps += result->grouped.n_steps;
+    result->work = 0;
     if (!search_is_spent(c)) return true;
-    *p->work -= work;
-    *p->tried -= tried;
+    *p->work = work;
+    *p->grouped = grouped;
     return false;
 }
 

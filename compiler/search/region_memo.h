@@ -11,9 +11,10 @@
 typedef struct RegionResult {
     bool improves;              /* some candidate pays */
     const Decisions *decisions; /* NULL: the region has not been priced */
-    /* Of a result that was made ahead (search/ahead.h): what Planning.work and Planning.tried do
+    /* Of a result that was made ahead (search/ahead.h): what Planning.work and Planning.grouped do
      * not have yet. */
-    uint64_t work, tried;
+    uint64_t work;
+    GroupingWork grouped;
 } RegionResult;
 
 /* A new empty memo for one target; `arena` must live as long as the memo. */

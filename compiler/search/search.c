@@ -197,7 +197,9 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *evalu
 
 bool search_is_spent(const Searcher *c) {
     const Planning *p = c->planning;
-    return c->most_work && *p->work + (p->tried ? *p->tried : 0) > c->most_work;
+    uint64_t n_tried = p->grouped && !p->is_trial ? p->grouped->n_scalars : 0;
+    return group_work_is_spent(p->grouped, c->graph) ||
+           (c->most_work && *p->work + n_tried > c->most_work);
 }
 
 /* The arena for the next priced plan. */
@@ -299,7 +301,7 @@ bool search_improve(const Searcher *searcher, const Region *region, Decisions **
     Planning planning = *searcher->planning;
     Searcher own = *searcher, *c = &own;
     planning.group_memo = group_memo_new(known_groups_new(c->arena), planning.group_trials,
-                                         region->subgraph.graph, planning.tried);
+                                         region->subgraph.graph, planning.grouped);
     own.planning = &planning;
     Trial now = {.decisions = *decisions}, top, instead;
     Prices unfused;
@@ -576,7 +578,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
     Planning planning = *p;
     KnownGroups *known = p->known_groups ? p->known_groups : known_groups_new(p->arena);
     unit->group_memo = planning.group_memo =
-        group_memo_new(known, p->group_trials, graph, p->tried);
+        group_memo_new(known, p->group_trials, graph, p->grouped);
     planning.op_cost = op_costs(p->arena);
     Searcher model = {.planning = &planning,
                       .arena = p->arena,

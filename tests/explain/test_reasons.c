@@ -32,6 +32,19 @@ static const char *compared(Arena *arena, bool is_after) {
     return text_str(&text);
 }
 
+/* More statements that read far back than fusion looks at, or few. */
+static const char *far_back(Arena *arena, bool is_after) {
+    Text text = {.arena = arena};
+    int n = is_after ? 2 : 1200;
+    text_puts(&text, "graph g(x: f32[1, 2, 8, 8]) -> (y: f32[1, 2, 8, 8]) {\n  h = x + 1.0\n"
+                     "  v0 = h\n");
+    for (int i = 1; i <= n; i++)
+        text_printf(&text, "  v%d = interpolate(v%d, size=[8, 8], mode=\"bilinear\") + v%d\n", i,
+                    i - 1, i / 2);
+    text_printf(&text, "  y = v%d * h\n}\n", n);
+    return text_str(&text);
+}
+
 /* Sizes too large for a one-block launch, which would pass values in shared memory. */
 #define MANY "1000000"
 #define TEN_INPUTS(n)                                                                             \
@@ -248,6 +261,7 @@ static const Flip flips[] = {
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
      false, HOPPER},
     {REASON_SPILLS, "m", "s0", "", "", false, HOPPER}, /* see compared */
+    {REASON_SPENT, "h", "y", "", "", false, HOPPER},   /* see far_back */
     {REASON_FIXED, "h", "y",
      "graph g(x: f32[1000000]) -> (y: f32[1000000]) {\n  kernel a { h = exp(x) }\n  kernel b { y = "
      "relu(h) "
@@ -291,9 +305,10 @@ Test(reasons, following_the_advice_flips_the_verdict) {
         const Flip *flip = &flips[i];
         const ReasonInfo *info = reason_info(flip->reason);
         Arena *arena = arena_new(NULL);
-        const char *before_text =
-            flip->before && !*flip->before ? compared(arena, false) : flip->before;
-        const char *after_text = flip->after && !*flip->after ? compared(arena, true) : flip->after;
+        bool is_made = flip->before && !*flip->before;
+        const char *(*make)(Arena *, bool) = flip->reason == REASON_SPENT ? far_back : compared;
+        const char *before_text = is_made ? make(arena, false) : flip->before;
+        const char *after_text = is_made ? make(arena, true) : flip->after;
         const Edge *before = edge_of(arena, flip, before_text, flip->off);
         cr_expect(before->reason == flip->reason, "%s, but wanted %s:\n%s",
                   reason_info(before->reason)->id, info->id, before_text);

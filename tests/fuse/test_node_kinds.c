@@ -112,11 +112,11 @@ Test(node_kinds, the_memo_of_trials_changes_no_kernel) {
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
         Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
         const Graph *graph = plans_parse(arena, chain(arena, statements[i], 60))->graphs.data[0];
-        uint64_t n_tried = 0;
-        GroupMemo *memo = group_memo_new(known_groups_new(arena), trials, graph, &n_tried);
+        GroupingWork work = {0};
+        GroupMemo *memo = group_memo_new(known_groups_new(arena), trials, graph, &work);
         const char *without = fused_text(arena, graph, NULL);
         cr_expect_str_eq(fused_text(arena, graph, memo), without, "%s", statements[i]);
-        cr_expect(n_tried > 0, "%s: no scalars of trials are counted", statements[i]);
+        cr_expect(work.n_scalars > 0, "%s: no scalars of trials are counted", statements[i]);
         arena_free(trials);
         arena_free(arena);
     }
@@ -141,12 +141,13 @@ Test(node_kinds, graphs_share_trials_and_no_kernel_changes) {
     KnownGroups *known = known_groups_new(arena);
     for (size_t i = 0; i < N; i++) {
         const Graph *graph = module->graphs.data[i];
-        uint64_t n_tried = 0;
-        GroupMemo *memo = group_memo_new(known, trials, graph, &n_tried);
+        GroupingWork work = {0};
+        GroupMemo *memo = group_memo_new(known, trials, graph, &work);
         const char *without = fused_text(arena, graph, NULL);
         cr_expect_str_eq(fused_text(arena, graph, memo), without, "%s", statements[i]);
         bool is_known = i > 0 && strcmp(statements[i], statements[i - 1]) == 0;
-        cr_expect_eq(n_tried == 0, is_known, "%s: %d scalars", statements[i], (int)n_tried);
+        cr_expect_eq(work.n_scalars == 0, is_known, "%s: %d scalars", statements[i],
+                     (int)work.n_scalars);
     }
     arena_free(trials);
     arena_free(arena);
@@ -175,16 +176,16 @@ Test(node_kinds, another_plan_of_a_graph_finds_the_trials_of_each_layer) {
     const char *source = chain(arena, "  v# = v$ + softmax(v$)\n", N);
     const Graph *graph = plans_parse(arena, source)->graphs.data[0];
     Diags diags = {.arena = arena};
-    uint64_t n_tried = 0;
-    GroupMemo *memo = group_memo_new(known_groups_new(arena), trials, graph, &n_tried);
+    GroupingWork work = {0};
+    GroupMemo *memo = group_memo_new(known_groups_new(arena), trials, graph, &work);
     fused_text(arena, graph, memo);
-    uint64_t n_first = n_tried;
+    uint64_t n_first = work.n_scalars;
     Decisions *decisions = decisions_new(arena, graph->nodes.n);
     decisions_add(decisions, node_of(graph, "v60"), DIRECTIVE_OWN_KERNEL);
     FuseOptions options = {.memo = memo, .decisions = decisions};
     cr_assert(plans_fuse_with(arena, graph, options, &diags));
-    cr_expect(n_tried - n_first < n_first / 8, "%d of %d scalars", (int)(n_tried - n_first),
-              (int)n_first);
+    cr_expect(work.n_scalars - n_first < n_first / 8, "%d of %d scalars",
+              (int)(work.n_scalars - n_first), (int)n_first);
     arena_free(trials);
     arena_free(arena);
 }

@@ -96,6 +96,7 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Plan
     Planning planning = plans_planning(arena, arena_new(NULL), target, &unit);
     planning.trial = arena_new(NULL);
     planning.region_memo = memo;
+    planning.grouped = arena_array(arena, GroupingWork, 1);
     planning.diags = &diags;
     planning.mode = mode;
     bool ok = pipeline_run(&planning, PASS_SPLIT_K, PASS_SCHEDULE);

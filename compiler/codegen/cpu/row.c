@@ -44,10 +44,10 @@ static Point row_point(const Row *row, Val at, Val mask) {
 static void load_ahead(const Row *row, Point *point) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
+    const bool *may_change = in_place_find(lower->k->arena, lower->plan, kernel);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (row->live[id] && s->kind == SCALAR_LOAD &&
-            in_place_may_any(lower->k->arena, lower->plan, kernel, s->buffer))
+        if (row->live[id] && s->kind == SCALAR_LOAD && may_change[lower_arg(lower, s->buffer)])
             point_value(point, id);
     }
 }

@@ -24,10 +24,10 @@ void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel
     }
     uint32_t n_args = kernel->args.n;
     lower->pointers = arena_array(k->arena, Val, n_args);
-    lower->may_change = arena_array(k->arena, bool, n_args);
+    lower->may_change = in_place_find(k->arena, plan, kernel);
     for (uint32_t i = 0; i < n_args; i++)
-        lower->may_change[i] = kernel_stores_to(kernel, kernel->args.data[i]) ||
-                               in_place_may_any(k->arena, plan, kernel, kernel->args.data[i]) ||
+        lower->may_change[i] = lower->may_change[i] ||
+                               kernel_stores_to(kernel, kernel->args.data[i]) ||
                                (k->target->has_pdl && !kernel_arg_is_given(plan, kernel, i));
 }
 
