@@ -309,7 +309,8 @@ Emission *codegen_open(Arena *arena, BackOptions options, CodeKind kind, Diags *
     return e;
 }
 
-/* The last unit of an object stays open for the manifest. */
+/* One unit of an object stays open for the manifest. Behind several, the manifest is a unit of its
+ * own, so that code is made of all functions before it is there. */
 bool codegen_lower(Emission *e, const Plan *const *plans, uint32_t n_plans) {
     bool has_head = is_ptx(e->options.target, e->kind);
     if (has_head) ptx_write_head(&e->head, e->options.target, has_f8_mma(plans, n_plans));
@@ -317,11 +318,12 @@ bool codegen_lower(Emission *e, const Plan *const *plans, uint32_t n_plans) {
     for (uint32_t p = 0; p < n_plans; p++)
         if (!lower_functions(e, plans[p])) return false;
     if (!has_head && !open_unit(e)) return false;
-    if (e->kind != CODE_OBJECT) close_unit(e);
+    if (e->kind != CODE_OBJECT || e->n_lowered > e->n_instructions) close_unit(e);
     return true;
 }
 
 bool codegen_finish(Emission *e, const char *manifest, CodeBytes *code) {
+    if (e->kind == CODE_OBJECT && !open_unit(e)) return false;
     if (e->open && manifest) embed_manifest(&e->open->k, manifest);
     close_unit(e);
     if (!unit_take_rest(e->queue)) return false;

@@ -107,7 +107,7 @@ static Place add_contents(Join *join, const Object *object, const Elf64_Shdr *he
             ice(join->arena, "two objects differ in their notes %s", name);
         return (Place){i, 0};
     }
-    pad(&section->bytes, head->sh_addralign);
+    if (head->sh_size) pad(&section->bytes, head->sh_addralign);
     Place place = {i, section->bytes.n_bytes};
     if (head->sh_addralign > section->head.sh_addralign)
         section->head.sh_addralign = head->sh_addralign;
