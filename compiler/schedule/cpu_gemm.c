@@ -33,7 +33,7 @@ typedef struct Gemm {
     const Kernel *kernel;
     DimTab *dims;
     DimId rows, columns, depth;
-    ScalarId column_operand;
+    ScalarId row_operand, column_operand;
     uint32_t acc_bytes, vector_bytes, lanes;
     uint32_t packed_bytes; /* of an element of the packed operands */
     bool is_transposed;
@@ -232,6 +232,20 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     set_tiles(gemm, sched, tile, block, unit);
 }
 
+/* The batches in sequence that multiply the same rows: a multiple of them begins where the rows
+ * change. 0: the rows never change. */
+static int64_t n_alike_batches(const Gemm *gemm) {
+    const Kernel *kernel = gemm->kernel;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t axes = scalar_get(kernel->scalars, gemm->row_operand)->axes,
+             k = kernel->n_parallel - 2;
+    int64_t n = 1, extent;
+    if (!(axes & ((1u << k) - 1))) return 0;
+    for (; k-- > 0 && !(axes >> k & 1); n *= extent)
+        if (!dim_is_const(gemm->dims, index_axis_extent(tab, k), &extent)) return 1;
+    return n;
+}
+
 /* The rows of the image in a unit. A tile of few columns and one vector of windows has few
  * accumulators, and each multiply-add waits for the one before it. So vectors of several rows are
  * side by side, if there are units for several threads. The strips that a tap reads, and the next
@@ -248,6 +262,7 @@ static uint32_t n_strip_rows(const Gemm *gemm, Tile tile, int64_t windows) {
     if (n_near < 2) n_near = tile.vectors == 1 ? 2 : 1;
     int64_t n = min_i64(CHAINS / (tile.rows * tile.vectors), n_batches / SCHED_CPU_FEW_UNITS);
     n = min_i64(n, n_near);
+    for (int64_t n_alike = n_alike_batches(gemm); n > 1 && n_alike % n;) n--;
     return n < 1 ? 1 : (uint32_t)n;
 }
 
@@ -460,6 +475,7 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
                  .rows = m,
                  .columns = n,
                  .depth = index_axis_extent(tab, gemm_axis_k(kernel)),
+                 .row_operand = reduce->lhs,
                  .column_operand = reduce->rhs,
                  .acc_bytes = dtype_bytes(reduce->acc),
                  .packed_bytes = dtype_bytes(reduce->acc),
@@ -472,6 +488,7 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
         gemm.is_transposed = true;
         gemm.rows = n;
         gemm.columns = m;
+        gemm.row_operand = reduce->rhs;
         gemm.column_operand = reduce->lhs;
     }
     leave_operands(&gemm);

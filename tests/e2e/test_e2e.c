@@ -414,7 +414,20 @@ static const char *const once_wrong[] = {
     /* What is updated in place was stored after its update. */
     ("graph g(x: f64[3], z: f64[3], q: i32) -> (y: f64[3]) {\n  a = x + z\n"
      "  b = dynamic_update_slice(a, x[0:1], [q])\n  t, i = topk(x, 1, axis=0)\n  c = b + t\n"
-     "  d = scatter(b, 0, argsort(c, axis=0) / 2, c)\n  y = concat([d[1:], d[0:1]], axis=0)\n}\n")};
+     "  d = scatter(b, 0, argsort(c, axis=0) / 2, c)\n  y = concat([d[1:], d[0:1]], axis=0)\n}\n"),
+    /* Rows of images of two groups in one unit. */
+    ("graph g(x: f32[3, 3, 7, 8], w: f32[4, 1, 2, 8]) -> (y: f32[3, 6, 7, 8]) {\n"
+     "  y = conv2d_nhwc(x, w, padding=[3, 0], groups=4)\n}\n"),
+    ("graph g(x: f32[3, 128, 23, 14], w: f32[8, 32, 1, 3]) -> (y: f32[3, 8, 27, 12]) {\n"
+     "  y = conv2d(x, w, padding=[2, 0], groups=4)\n}\n"),
+    /* Stores that weave m, where the vectors lie along n. */
+    ("graph g(x: f32[1, 1, 5, 17], w: f32[1, 3, 3, 3]) -> (y: f32[1, 3, 11, 35]) {\n"
+     "  y = conv_transpose2d(x, w, stride=2)\n}\n"),
+    ("graph g(x: f32[2, 3, 18, 39], w: f32[3, 3, 5, 5]) -> (y: f32[2, 3, 39, 81]) {\n"
+     "  y = conv_transpose2d(x, w, stride=2, padding=0)\n}\n"),
+    /* Packed rows of a depth that is no multiple of the lanes. */
+    ("graph g(x: f32[1, 3, 12], w: f32[3, 2, 3]) -> (y: f32[1, 2, 25]) {\n"
+     "  y = conv_transpose1d(x, w, stride=2)\n}\n")};
 
 static void run_once_wrong(const char *source, const Target *target) {
     Arena *arena = arena_new(NULL);

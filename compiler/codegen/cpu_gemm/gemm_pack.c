@@ -55,7 +55,7 @@ void gemm_choose_layout(Gemm *gemm) {
                          !cpu_pack_has_places(column->pack);
     uint32_t past = gemm->has_amx ? AMX_ROW_BYTES / dtype_bytes(gemm->packed) : gemm->lanes;
     gemm->panel_depth = gemm->depth + (column->is_along_k || gemm->has_amx ? past : 0);
-    gemm->row_stride = row->is_along_k ? gemm->depth + past : 1;
+    gemm->row_stride = row->is_along_k ? (uint32_t)round_up(gemm->depth, gemm->lanes) + past : 1;
     gemm->k_stride = row->is_along_k ? 1 : (uint32_t)round_up(gemm->n_tile_rows, gemm->lanes);
 }
 

@@ -42,8 +42,9 @@ static uint32_t find_run(Gemm *gemm, uint32_t n_kept) {
         !cpu_pack_stores_apart(kernel, gemm->column.axis, gemm->lanes))
         return 0;
     uint32_t run = kernel_store_run(arena, kernel, gemm->row.axis);
-    bool has_all = columns <= gemm->units.columns && has_bytes(gemm);
-    if (!run && has_all && cpu_pack_weaves(arena, kernel, gemm->lanes, &gemm->weave))
+    bool may_weave =
+        gemm->row.axis == gemm_axis_m(kernel) && columns <= gemm->units.columns && has_bytes(gemm);
+    if (!run && may_weave && cpu_pack_weaves(arena, kernel, gemm->lanes, &gemm->weave))
         run = gemm->weave.run;
     return 2 * rows * run < gemm->lanes * (rows + run) ? 0 : run;
 }
