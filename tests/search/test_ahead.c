@@ -20,7 +20,8 @@ static const char source[] =
 
 typedef struct Outcome {
     char *decisions;
-    uint64_t work, tried;
+    uint64_t work;
+    GroupingWork grouped;
 } Outcome;
 
 /* What search decides, where so much work has been done before it. */
@@ -36,7 +37,7 @@ static Outcome decide(TargetId target, uint64_t work, RegionsAhead *ahead) {
     planning.group_trials = arena_new(NULL);
     planning.diags = &diags;
     planning.work = &outcome.work;
-    planning.tried = &outcome.tried;
+    planning.grouped = &outcome.grouped;
     planning.ahead = ahead;
     cr_assert(pipeline_run(&planning, PASS_SPLIT_K, PASS_DECIDE));
     Text text = {.arena = arena};
@@ -52,8 +53,8 @@ static void expect_same(TargetId target, uint64_t work, RegionsAhead *ahead) {
     cr_expect_str_eq(beside.decisions, alone.decisions);
     cr_expect_eq(beside.work, alone.work, "%s, from %llu on", target_get(target)->name,
                  (unsigned long long)work);
-    cr_expect_eq(beside.tried, alone.tried, "%s, from %llu on", target_get(target)->name,
-                 (unsigned long long)work);
+    cr_expect_eq(beside.grouped.n_scalars, alone.grouped.n_scalars, "%s, from %llu on",
+                 target_get(target)->name, (unsigned long long)work);
     free(alone.decisions), free(beside.decisions);
 }
 
@@ -62,7 +63,7 @@ Test(ahead, threads_do_not_change_what_is_decided) {
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
         RegionsAhead *ahead = regions_ahead_new(4);
         Outcome all = decide(targets[t], 0, NULL);
-        uint64_t needed = all.work + all.tried;
+        uint64_t needed = all.work + all.grouped.n_scalars;
         cr_assert(ahead && needed < SEARCH_MOST_WORK);
         for (uint64_t part = 0; part <= 8; part++)
             expect_same(targets[t], SEARCH_MOST_WORK - needed * part / 8, ahead);
