@@ -90,9 +90,9 @@ RegionResult *region_memo_of(const Searcher *c, const Region *region, const Deci
 
 bool region_memo_count(const Searcher *c, RegionResult *result) {
     const Planning *p = c->planning;
+    if (!result->work || !p->work || !p->grouped) return true;
     uint64_t work = *p->work;
     GroupingWork grouped = *p->grouped;
-    if (!result->work) return true;
     *p->work += result->work;
     p->grouped->n_scalars += result->grouped.n_scalars;
     p->grouped->n_steps += result->grouped.n_steps;
