@@ -12,9 +12,10 @@
 #include <string.h>
 
 enum {
-    MAX_ENDS = 8,       /* of the workspace; further ends are merged into a bound */
-    MAX_END_TERMS = 64, /* of all ends together: small enough for a manifest's expression */
-    FIXED = 0           /* growth of a constant size */
+    MAX_ENDS = 8,         /* of the workspace; further ends are merged into a bound */
+    MAX_END_TERMS = 64,   /* of all ends together: small enough for a manifest's expression */
+    MOST_TRIES = 1 << 19, /* after that many tried places, no further order is tried */
+    FIXED = 0             /* growth of a constant size */
 };
 
 /* An offset or an end, as a sum: `counts` of each size. A sum that has no more of each size than
@@ -67,6 +68,7 @@ typedef struct Packer {
     Lives lives;
     Met met; /* of the item that is being placed */
     Vec(Level) ends;
+    uint64_t n_tries; /* in all orders */
 } Packer;
 
 static Level level_of(const Packer *p, DimId dim, uint32_t *counts) {
@@ -326,7 +328,8 @@ static bool is_taken(const Packer *p, const Item *item, int64_t from) {
     return low > 0 && met->highest[low - 1] > from;
 }
 
-static bool try_place(const Packer *p, Item *item, const Level *from) {
+static bool try_place(Packer *p, Item *item, const Level *from) {
+    p->n_tries++;
     if (is_taken(p, item, from->at[0]) || !may_be_clear(p, item, from)) return false;
     Level to = level_above(p, from, item);
     if (!to.dim || !is_clear(p, from, &to)) return false;
@@ -478,7 +481,7 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
         for (uint32_t i = 0; i < p.points.n; i++) best[i] = end_at(&p, i);
         keep(&p, rooms->data, ends);
         is_done = true;
-        is_best = is_least(&p);
+        is_best = p.n_tries > MOST_TRIES || is_least(&p);
     }
     return is_done;
 }
