@@ -56,8 +56,11 @@ static uint32_t probe_all(World *w, const Plan *plan, Probe *probes, uint32_t ma
 /* Of `b`: the kernels that may store over it while they read it. */
 static uint32_t count_in_place(World *w, const Plan *plan, uint32_t b) {
     uint32_t n = 0;
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        n += in_place_may_any(w->scratch, plan, &plan->kernels.data[k], b);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        const bool *may = in_place_find(w->scratch, plan, kernel);
+        for (uint32_t i = 0; i < kernel->args.n; i++) n += may[i] && kernel->args.data[i] == b;
+    }
     return n;
 }
 
