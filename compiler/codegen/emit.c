@@ -178,9 +178,9 @@ struct Emission {
     CodegenUnit *open;       /* that functions are lowered into; or NULL */
     uint32_t n_instructions; /* of the open unit */
     uint64_t n_lowered;      /* instructions of all units */
-    uint64_t most_lowered;
-    Text head;             /* of PTX */
-    Vec(CodeBytes) pieces; /* the results of units, each followed by a NUL */
+    uint64_t most_lowered;   /* that the source may have */
+    Text head;               /* of PTX */
+    Vec(CodeBytes) pieces;   /* the results of units, each followed by a NUL */
     Diags *diags;
 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The first group of those that are alike. */
+/* A group and its kernel, which is copied for later groups that are like this one. */
 typedef struct KnownGroup {
     Group group;     /* with the loads that inlining found */
     uint32_t number; /* of the group */

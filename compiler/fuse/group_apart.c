@@ -76,12 +76,8 @@ static uint32_t count_edges(const Parts *all, NodeId id) {
     return n;
 }
 
-/* A view in several kernels. What it reads is stored. */
-static bool is_shared_view(const Graph *graph, NodeId id) {
-    return graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1;
-}
-
-/* The place inside the kernel of all its readers; that of the value by itself if there is none, or
+/* A view of one argument may be in several kernels: what it reads is stored. The place of another
+ * value is inside the kernel of all its readers; that of the value by itself if there is none, or
  * if the kernel would be too large. */
 static Place place_of(const Parts *all, NodeId id) {
     const Grouper *p = all->p;
@@ -95,7 +91,7 @@ static Place place_of(const Parts *all, NodeId id) {
         const Place *of = &all->places[user];
         bool is_moved = moves(p->graph, user);
         is_shared = is_shared || of->root == NODE_NONE || (i && of->root != place.root);
-        if (is_shared && !is_shared_view(p->graph, id)) return own;
+        if (is_shared && !graph_is_moved(p->graph, id)) return own;
         place.root = of->root;
         if (of->n_views + is_moved > place.n_views) place.n_views = of->n_views + is_moved;
         if (is_moved) n_moved += of->n_times;

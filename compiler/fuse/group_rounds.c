@@ -131,16 +131,16 @@ static void finish_spent(Grouper *p, const Round *kept) {
     run_rounds(p, NULL);
 }
 
-static Grouper grouper_new(Arena *arena, const Graph *graph, FuseOptions options) {
+static Grouper grouper_new(Arena *arena, const Graph *graph, FuseOptions options, GroupMemo *memo) {
     uint32_t n = graph->nodes.n;
     Grouper p = {.arena = arena,
                  .graph = graph,
                  .off = options.off,
                  .has_cores = options.has_cores,
                  .decisions = options.decisions,
-                 .memo = options.off ? NULL : group_memo_of(options.memo, graph),
+                 .memo = memo,
                  .work = options.off ? NULL : options.work};
-    if (!p.work) p.work = group_memo_work(p.memo);
+    if (!p.work) p.work = group_memo_work(memo);
     p.has_limit = p.work != NULL;
     if (!p.work) p.work = arena_array(arena, GroupingWork, 1);
     p.flags = hoist_flags(arena, graph);
@@ -161,7 +161,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     GroupMemo *memo = options.off ? NULL : group_memo_of(options.memo, graph);
     Grouping *known = memo ? group_memo_grouping(memo, arena, options.decisions) : NULL;
     if (known) return known;
-    Grouper p = grouper_new(arena, graph, options);
+    Grouper p = grouper_new(arena, graph, options, memo);
     Round kept = {.g = NULL};
     store_given(&p);
     if (!p.off) {
