@@ -420,8 +420,10 @@ bool index_is_gathered(const IndexTab *tab, IndexId id) {
     return false;
 }
 
+/* n * divisor - 1 divided by the divisor is n - 1: where the divisor is 0, no element has this
+ * index. */
 static DimId atom_max(IndexTab *tab, const IndexAtom *atom) {
-    DimId one = dim_const(tab->dims, 1), max;
+    DimId one = dim_const(tab->dims, 1), max, parts;
     switch (atom->kind) {
     case ATOM_AXIS:
         return dim_sub(tab->dims, tab->extents.data[atom->axis], one);
@@ -430,7 +432,9 @@ static DimId atom_max(IndexTab *tab, const IndexAtom *atom) {
         return dim_sub(tab->dims, atom->divisor, one);
     case ATOM_DIV:
         max = index_max(tab, atom->operand);
-        return max ? dim_div(tab->dims, max, atom->divisor) : DIM_NONE;
+        if (!max) return DIM_NONE;
+        parts = dim_exact_div(tab->dims, dim_add(tab->dims, max, one), atom->divisor);
+        return parts ? dim_sub(tab->dims, parts, one) : dim_div(tab->dims, max, atom->divisor);
     }
     return DIM_NONE;
 }

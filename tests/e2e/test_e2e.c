@@ -425,7 +425,7 @@ static const char *const once_wrong[] = {
      "  y = conv_transpose2d(x, w, stride=2)\n}\n"),
     ("graph g(x: f32[2, 3, 18, 39], w: f32[3, 3, 5, 5]) -> (y: f32[2, 3, 39, 81]) {\n"
      "  y = conv_transpose2d(x, w, stride=2, padding=0)\n}\n"),
-    /* Values with a guard on the row, which holds for all. */
+    /* The place of a value is what remains of its number divided by an extent that may be 0. */
     ("dim T in 0..40\n"
      "graph g(x: bf16[2, 0, 1], w: f32[2, 1, T, 3]) -> (y: f32[2, 1, T, 1]) {\n"
      "  v = windows(pad(x, low=[0, 2, 0], high=[0, 1, 0]), size=[3], axis=[1])\n"

@@ -96,3 +96,20 @@ Test(online_walk, masks_that_read_the_scaled_score) {
         expect("verify @a.g --device=cuda --target=sm_90a --data=random", 0, "1 comparison agrees");
     }
 }
+
+/* The place of a value is what remains of its number divided by an extent that may be 0. */
+Test(online_walk, values_beside_rows_that_may_be_0) {
+    static const char source[] =
+        "dim T in 0..40\n"
+        "graph g(x: bf16[2, 0, 1], w: f32[2, 1, T, 3]) -> (y: f32[2, 1, T, 1]) {\n"
+        "  v = windows(pad(x, low=[0, 2, 0], high=[0, 1, 0]), size=[3], axis=[1])\n"
+        "  y = softmax2_matmul(w, v, out=f32)\n}\n";
+    write_file("a.g", source, strlen(source));
+    setenv("LD_LIBRARY_PATH", "build/emulator", 1);
+    for (const char *const *size = (const char *const[]){"0", "7", NULL}; *size; size++) {
+        char line[100];
+        snprintf(line, sizeof line,
+                 "verify @a.g --device=cuda --target=sm_90a --data=random --dim=T=%s", *size);
+        expect(line, 0, "1 comparison agrees");
+    }
+}

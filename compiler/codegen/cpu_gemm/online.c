@@ -234,12 +234,6 @@ typedef struct Tile {
     uint32_t n_rows, n_vectors;
 } Tile;
 
-/* All rows have the same values, but a guard that always holds may ask for the row. */
-static bool values_ask_rows(const Online *o) {
-    const Kernel *kernel = o->lower->kernel;
-    return scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes >> o->row_axis & 1;
-}
-
 /* The product of the block's weights and values at the columns from `column` on. `sees`: hidden
  * infinities count as 0. */
 static void multiply(const Tile *tile, Val column, Val mask, bool sees, Val *accs) {
@@ -255,7 +249,6 @@ static void multiply(const Tile *tile, Val column, Val mask, bool sees, Val *acc
         point.mask = mask;
         point.axis[o->key_axis] = k_add(k, o->key_begin, loop.index);
         point.axis[o->column_axis] = k_add(k, o->column_begin, k_offset(k, column, j * o->lanes));
-        if (values_ask_rows(o)) point.axis[o->row_axis] = k_add(k, o->row_begin, tile->first);
         Val value = online_value(&point);
         for (uint32_t r = 0; r < tile->n_rows; r++) {
             Val at = score_place(o, k_offset(k, tile->first, r), loop.index);
