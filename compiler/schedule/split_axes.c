@@ -183,6 +183,33 @@ static bool guards_are_alike(Arena *arena, const Kernel *kernel, uint32_t axis, 
     return are_alike;
 }
 
+/* Whether the map gathers, its lanes one by one as they are, and those along the joined axis read
+ * all else, and write, side by side. */
+static bool gathers_beside_runs(Arena *arena, const Kernel *kernel, const Kernel *copy,
+                                uint32_t lanes) {
+    IndexTab *tab = scalartab_indices(kernel->scalars), *to = scalartab_indices(copy->scalars);
+    uint32_t last = kernel->n_parallel - 1, axis = copy->n_parallel - 1;
+    const bool *live = kernel_live_scalars(arena, kernel);
+    const bool *live_copy = kernel_live_scalars(arena, copy);
+    const Stage *stage = &copy->stages.data[0];
+    bool gathers = false, are_runs = true;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD || !index_is_gathered(tab, s->index)) continue;
+        gathers = true;
+        are_runs &= index_lane_motion(tab, s->index, last, lanes) == LANES_VARYING;
+    }
+    for (ScalarId id = 1; id <= scalar_count(copy->scalars); id++) {
+        const Scalar *s = scalar_get(copy->scalars, id);
+        if (!live_copy[id] || s->kind != SCALAR_LOAD || index_is_gathered(to, s->index)) continue;
+        are_runs &= index_lane_motion(to, s->index, axis, lanes) != LANES_VARYING;
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        are_runs &=
+            index_lane_motion(to, stage->stores.data[i].address, axis, lanes) == LANES_CONTIGUOUS;
+    return gathers && are_runs;
+}
+
 /* Whether neighbours along the axis share an element that another kernel makes, as they do a row's
  * sum. Rows with such maps are one kernel, which is to be no dearer than the maps apart. */
 static bool shares_results(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t axis) {
@@ -207,10 +234,10 @@ void join_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const T
     uint32_t lanes = sched_cpu(&s, TEMPLATE_CPU_MAP).lanes;
     DimId inner = index_axis_extent(tab, last);
     DimId all = dim_mul(dims, index_axis_extent(tab, last - 1), inner);
-    if (all == DIM_NONE || !dim_is_const(dims, inner, &n) || n < 2 || n >= lanes || lanes % n)
-        return;
+    if (all == DIM_NONE || !dim_is_const(dims, inner, &n) || n < 2 || n >= lanes) return;
     Kernel copy = joined(arena, plan->graph, kernel, all);
-    if (n_strided(arena, plan, &copy, target) == 0 &&
+    bool repeats = lanes % n == 0 && n_strided(arena, plan, &copy, target) == 0;
+    if ((repeats || gathers_beside_runs(arena, kernel, &copy, lanes)) &&
         !shares_results(arena, plan, &copy, last - 1) &&
         guards_are_alike(arena, &copy, last - 1, lanes))
         *kernel = copy;

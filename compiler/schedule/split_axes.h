@@ -15,8 +15,9 @@ void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const 
 /* Splits the last axis of the map if fewer accesses of its lanes are strided then. The results are
  * the same. */
 void split_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
-/* Joins the last two axes of the map if the last one is a power of two shorter than a vector, and
- * no access of the lanes is strided then. The results are the same. */
+/* Joins the last two axes of the map if the last one is shorter than a vector. Either it is a power
+ * of two, and no access of the lanes is strided then; or the map gathers one element after the
+ * other in any case, and all other accesses are contiguous then. The results are the same. */
 void join_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 
 #endif

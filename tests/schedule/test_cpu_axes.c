@@ -55,6 +55,11 @@ static const Case cases[] = {
     {"graph g(x: f32[9, 11, 3], z: f32[9, 7, 3]) -> (y: f32[9, 18, 3]) {\n"
      "  y = pad(x, low=[0, 7, 0], high=[0, 0, 0]) + pad(z, low=[0, 0, 0], high=[0, 11, 0])\n}\n",
      54},
+    /* short rows that gather element by element, and short rows that gather side by side */
+    {"graph g(x: i16[40, 5], s: i16[7, 5], i: i32[40, 5]) -> (y: i16[40, 5]) {\n"
+     "  y = x + take_along_dim(s, i, axis=0)\n}\n",
+     200},
+    {"graph g(s: f32[7, 5], i: i32[40]) -> (y: f32[40, 5]) { y = gather(s, i) + 1.0 }\n", 5},
     /* contiguous as they are */
     {"graph g(x: f32[40, 512]) -> (y: f32[20480]) { y = reshape(relu(x), [20480]) }\n", 20480},
 };

@@ -54,9 +54,11 @@ static double element_clocks(double stride_bytes, double n_lines) {
     return clocks;
 }
 
-/* Elements along the lane axis before the next row. */
+/* Elements along the lane axis before the next row. The vector of a segment's results takes all
+ * rows of the segment. */
 static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
     double n = footprint_points(p->kernel, 1u << axis, c->values);
+    if (form_info(p->kernel->form)->divides) return fmin(n, p->variant->sched.lanes);
     double unit = (double)sched_chunk_elems(&p->variant->sched);
     return unit > 0 ? fmin(n, unit) : n;
 }
