@@ -256,7 +256,7 @@ static double dram_us(const Coster *c, const Pricing *p) {
     if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double own = p->variant->sched.threads * p->bytes_in_flight;
-    double waited = p->cost->read_bytes + p->held_bytes * COST_CACHE_WAIT;
+    double waited = p->cost->read_bytes + p->held_bytes * COST_CACHE_WAIT - p->searched_bytes;
     if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there are blocks */
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
     double bytes = at_once * own;
@@ -410,13 +410,36 @@ static double reduced_elems(const Coster *c, const Kernel *kernel) {
     return all / fmax(1, cost_number(c, node->shape.dims[axis]));
 }
 
+/* Whether only searches read the buffer. */
+static bool is_searched(const Kernel *kernel, uint32_t buffer, const bool *searched) {
+    bool is_only = searched != NULL;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && is_only; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        is_only = searched[id] || s->kind != SCALAR_LOAD || s->buffer != buffer;
+    }
+    return is_only;
+}
+
+static void price_reads(Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    const bool *searched = cost_searched_loads(c, kernel);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        double read = p->cost->read_bytes, held = p->held_bytes;
+        price_read(c, p, buffer, live);
+        if (is_searched(kernel, buffer, searched))
+            p->searched_bytes +=
+                p->cost->read_bytes - read + (p->held_bytes - held) * COST_CACHE_WAIT;
+    }
+}
+
 /* Predicts a kernel that starts. */
 static void price_anew(Coster *c, Pricing *p) {
     const Kernel *kernel = p->kernel;
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++)
         live[s] = stage_live_scalars(c->arena, kernel, p->variant->row_cache, s);
-    for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, p, kernel->args.data[i], live);
+    price_reads(c, p, live);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, p, kernel->args.data[i]);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         price_repeats(c, p, kernel->args.data[i], live[0]);

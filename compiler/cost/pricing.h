@@ -42,6 +42,8 @@ typedef struct Pricing {
                              * elements */
     double rows, reduced;   /* rows x reduced elements are the iteration points */
     double held_bytes;      /* first reads that hit the cache */
+    double searched_bytes;  /* of all reads, in bytes of DRAM: those of a search, which no other
+                             * loads are in flight with */
     double left_bytes;      /* CPU: bytes written to temps that stay in the cache until they are
                              * read */
     double n_beside;        /* blocks of the launch, over all parallel kernels */

@@ -178,6 +178,7 @@ static bool store_keys(Grouper *p, const uint32_t *makers) {
         if (cls != CLASS_SORT && cls != CLASS_SEGMENT) continue;
         NodeId keys = graph_node(p->graph, id)->args[cls == CLASS_SEGMENT];
         NodeId ordered = cls == CLASS_SEGMENT ? find_ordered(p, keys) : NODE_NONE;
+        if (cls == CLASS_SORT) keys = graph_below_views(p->graph, keys);
         bool is_ordered = ordered != NODE_NONE && is_unstored(p, ordered, makers);
         if (is_ordered) keys = ordered;
         bool is_read = (is_ordered || is_inlined(p, keys, makers)) &&

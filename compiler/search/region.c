@@ -277,6 +277,25 @@ static bool repeats_views(const Searcher *c, const Kernel *kernel) {
     return any;
 }
 
+static double most_rows(const Searcher *c, const Kernel *kernel) {
+    double most = 0;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        most = fmax(most, dim_number(c->graph->dims, kernel_n_rows(kernel), c->points.dims[i]));
+    return most;
+}
+
+/* Whether few threads of a GPU, one for each result of segments, gather long runs. */
+static bool gathers_segments(const Searcher *c, const Kernel *kernel) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    bool any = false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        any = any || (s->kind == SCALAR_LOAD && index_is_gathered(tab, s->index));
+    }
+    return any && form_info(kernel->form)->divides && c->target->has->blocks &&
+           most_reduced(c, kernel) > SEARCH_LONG_ROW && most_rows(c, kernel) < SEARCH_FEW_RESULTS;
+}
+
 NodeId search_main_node(const Kernel *kernel) {
     return kernel->reduces.n ? kernel->reduces.data[0].node
                              : kernel->stages.data[0].stores.data[0].node;
@@ -341,7 +360,8 @@ static bool has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
     if (!form_info(kernel->form)->multiplies)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(c, plan, kernel, &map) ||
-               has_joined(c, plan, kernel) || has_transposed(c, kernel) || repeats_views(c, kernel);
+               has_joined(c, plan, kernel) || has_transposed(c, kernel) ||
+               repeats_views(c, kernel) || gathers_segments(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_operand(c, plan, kernel, side);
         if (is_computed(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker)))

@@ -155,13 +155,12 @@ static bool store_outer_views(const Region *region, Decisions *decisions) {
 }
 
 static Candidate *const candidates[] = {
-    recompute_operands,    compute_left,    compute_right,     store_left,
-    store_right,           store_operands,  store_joined,      transposed_own_kernel,
-    slice_gemms,           rows_unmerged,   split_reductions,  store_pieces,
-    store_outer_views,     store_broadcast, sorts_own_kernel,  scans_own_kernel,
-    reductions_own_kernel, store_gathers,   joined_own_kernel, all_own_kernels};
+    recompute_operands, compute_left,  compute_right,         store_left,        store_right,
+    store_operands,     store_joined,  transposed_own_kernel, slice_gemms,       rows_unmerged,
+    split_reductions,   store_pieces,  store_outer_views,     store_broadcast,   sorts_own_kernel,
+    scans_own_kernel,   store_gathers, reductions_own_kernel, joined_own_kernel, all_own_kernels};
 /* The last of them make many kernels: they are for plans slower than one kernel per op. */
-enum { N_CANDIDATES = sizeof candidates / sizeof *candidates, N_LAST_CANDIDATES = 4 };
+enum { N_CANDIDATES = sizeof candidates / sizeof *candidates, N_LAST_CANDIDATES = 3 };
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {

@@ -1,7 +1,9 @@
 /* The cost of scans. See template.h. */
 #include "cost/count/prims.h"
+#include "cost/count/stride.h"
 #include "cost/kernel/loops.h"
 #include "lowering/order.h"
+#include "machine/machine.h"
 #include "machine/tuning.h"
 #include "plan/access.h"
 
@@ -26,8 +28,29 @@ static double scan_registers(const ThreadUse *use) {
     return use->own + use->peak + REGS_SCAN;
 }
 
+/* Whether neighbours of the load, along the row and beside it, are in other sectors. */
+static bool is_lone(const Coster *c, const Pricing *p, const Scalar *load) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    double bytes = dtype_bytes(load->dtype);
+    double along = cost_axis_stride(c, p->kernel, load->index, p->kernel->first_reduced);
+    double beside = axis == NO_AXIS ? 0 : cost_axis_stride(c, p->kernel, load->index, axis);
+    return fabs(along) * bytes >= SECTOR_BYTES && fabs(beside) * bytes >= SECTOR_BYTES;
+}
+
+/* A lone element has its sector in flight, as the last elements of tiles do. */
+static void load(const Coster *c, Pricing *p, bool *const *live) {
+    const Sched *sched = &p->variant->sched;
+    cost_loops.load(c, p, live);
+    for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++) {
+        const Scalar *s = scalar_get(p->kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && live[0][id] && is_lone(c, p, s))
+            p->bytes_in_flight +=
+                (double)sched->unroll * sched->lanes * (SECTOR_BYTES - dtype_bytes(s->dtype));
+    }
+}
+
 const TemplateCost cost_gpu_scan = {
-    .base = &cost_loops, .registers = scan_registers, .shared_bytes = scan_bytes};
+    .base = &cost_loops, .registers = scan_registers, .shared_bytes = scan_bytes, .load = load};
 
 /* The primitives of an element's guards and of the choices by them, which most rows are walked
  * without. */

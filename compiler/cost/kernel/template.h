@@ -54,6 +54,9 @@ extern const TemplateCost cost_loops, cost_gemms;
 #define TEMPLATE(symbol, function, ...) extern const TemplateCost cost_##function;
 #include "lowering/templates.def"
 
+/* The loads that only the searches of a GPU for segments make: a flag per scalar; NULL: none. */
+const bool *cost_searched_loads(const Coster *c, const Kernel *kernel);
+
 /* The template's cost for the kernel, with all that it has from its bases. */
 TemplateCost template_cost(TemplateId id, const Kernel *kernel);
 
