@@ -28,6 +28,8 @@ struct IndexTab {
     uint32_t n_assumed;
     Vec(Expr) exprs; /* [0] is unused, so that id 0 is never an index */
     HashIds ids;     /* hash table of exprs */
+    /* What is asked for most; 0: not yet. */
+    IndexId zero, axes[MAX_AXES];
 };
 
 enum { MAX_TERMS = 64 };
@@ -38,6 +40,12 @@ typedef struct Sum {
     uint32_t n;
     IndexTerm terms[MAX_TERMS];
 } Sum;
+
+/* Leaves the terms as they are: most indices have few. */
+static void sum_begin(Sum *sum, DimId offset) {
+    sum->offset = offset;
+    sum->n = 0;
+}
 
 IndexTab *indextab_new(Arena *arena, DimTab *dims) {
     IndexTab *tab = arena_array(arena, IndexTab, 1);
@@ -158,9 +166,14 @@ static void sum_sort(const DimTab *dims, Sum *sum) {
     }
 }
 
-static IndexId intern_sum(IndexTab *tab, Sum *sum) {
+/* Makes the sum canonical. */
+static void sum_settle(IndexTab *tab, Sum *sum) {
     while (sum_rejoin(tab, sum)) continue;
     sum_sort(tab->dims, sum);
+}
+
+static IndexId intern_sum(IndexTab *tab, Sum *sum) {
+    sum_settle(tab, sum);
     bool overflows = !sum->offset;
     for (uint32_t i = 0; i < sum->n; i++) overflows = overflows || !sum->terms[i].coefficient;
     if (overflows) ice(tab->arena, "an address passes 2^62");
@@ -190,12 +203,18 @@ static IndexId intern_sum(IndexTab *tab, Sum *sum) {
 }
 
 IndexId index_dim(IndexTab *tab, DimId value) {
-    Sum sum = {.offset = value};
-    return intern_sum(tab, &sum);
+    bool is_zero = dim_equals_const(tab->dims, value, 0);
+    if (is_zero && tab->zero) return tab->zero;
+    Sum sum;
+    sum_begin(&sum, value);
+    IndexId id = intern_sum(tab, &sum);
+    if (is_zero) tab->zero = id;
+    return id;
 }
 
 static IndexId of_atom(IndexTab *tab, IndexAtom atom) {
-    Sum sum = {.offset = dim_const(tab->dims, 0)};
+    Sum sum;
+    sum_begin(&sum, dim_const(tab->dims, 0));
     sum_add_term(tab, &sum, dim_const(tab->dims, 1), intern_atom(tab, atom));
     return intern_sum(tab, &sum);
 }
@@ -204,7 +223,9 @@ IndexId index_axis(IndexTab *tab, uint32_t axis) {
     if (dim_equals_const(tab->dims, tab->extents.data[axis], 1))
         return index_dim(tab, dim_const(tab->dims, 0));
     uint32_t own = 1u << axis;
-    return of_atom(tab, (IndexAtom){.kind = ATOM_AXIS, .axis = axis, .axes = own, .moved_by = own});
+    IndexAtom atom = {.kind = ATOM_AXIS, .axis = axis, .axes = own, .moved_by = own};
+    if (!tab->axes[axis]) tab->axes[axis] = of_atom(tab, atom);
+    return tab->axes[axis];
 }
 
 IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes,
@@ -225,7 +246,8 @@ IndexId index_add(IndexTab *tab, IndexId a, IndexId b) {
     if (is_zero(tab, a)) return b;
     if (is_zero(tab, b)) return a;
     DimId one = dim_const(tab->dims, 1);
-    Sum sum = {.offset = dim_const(tab->dims, 0)};
+    Sum sum;
+    sum_begin(&sum, dim_const(tab->dims, 0));
     sum_add_scaled(tab, &sum, a, one);
     sum_add_scaled(tab, &sum, b, one);
     return intern_sum(tab, &sum);
@@ -237,8 +259,23 @@ IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b) {
 
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor) {
     if (dim_equals_const(tab->dims, factor, 1)) return a;
-    Sum sum = {.offset = dim_const(tab->dims, 0)};
+    Sum sum;
+    sum_begin(&sum, dim_const(tab->dims, 0));
     sum_add_scaled(tab, &sum, a, factor);
+    return intern_sum(tab, &sum);
+}
+
+IndexId index_address(IndexTab *tab, uint32_t n, const IndexId *coords, const DimId *extents) {
+    DimId stride = dim_const(tab->dims, 1);
+    Sum sum;
+    sum_begin(&sum, dim_const(tab->dims, 0));
+    for (uint32_t k = n; k-- > 0;) {
+        if (!is_zero(tab, coords[k])) {
+            sum_add_scaled(tab, &sum, coords[k], stride);
+            sum_settle(tab, &sum);
+        }
+        stride = dim_mul(tab->dims, stride, extents[k]);
+    }
     return intern_sum(tab, &sum);
 }
 
@@ -280,7 +317,7 @@ static bool falls_in_rest(IndexTab *tab, const Expr *expr, DimId divisor) {
  * either. */
 static void split_by(IndexTab *tab, IndexId a, DimId divisor, Sum *quotient, Sum *rest) {
     Expr expr = tab->exprs.data[a];
-    *quotient = *rest = (Sum){0};
+    quotient->n = rest->n = 0;
     split_offset(tab->dims, expr.offset, divisor, &quotient->offset, &rest->offset);
     bool is_safe = dim_lo(tab->dims, rest->offset) >= 0 && !falls_in_rest(tab, &expr, divisor);
     if (!is_safe) {
@@ -325,7 +362,8 @@ static int64_t take_factor(IndexTab *tab, IndexId *a, DimId *divisor) {
         factor = common_factor(tab->dims, factor, expr.terms[i].coefficient);
     if (factor == 1) return factor;
     DimId by = dim_const(tab->dims, factor);
-    Sum less = {.offset = dim_exact_div(tab->dims, expr.offset, by)};
+    Sum less;
+    sum_begin(&less, dim_exact_div(tab->dims, expr.offset, by));
     for (uint32_t i = 0; i < expr.n_terms; i++)
         sum_add_term(tab, &less, dim_exact_div(tab->dims, expr.terms[i].coefficient, by),
                      expr.terms[i].atom);

@@ -55,6 +55,8 @@ IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes,
 IndexId index_add(IndexTab *tab, IndexId a, IndexId b);
 IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b);
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor);
+/* The row-major index of `n` coordinates; the last of them is innermost. */
+IndexId index_address(IndexTab *tab, uint32_t n, const IndexId *coords, const DimId *extents);
 /* The row-major index over the first `n_axes` axes; the last of them is innermost. */
 IndexId index_row_major(IndexTab *tab, uint32_t n_axes);
 IndexId index_div(IndexTab *tab, IndexId a, DimId divisor); /* divisor positive */

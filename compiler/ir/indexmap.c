@@ -4,14 +4,7 @@
 #include <string.h>
 
 IndexId indexmap_address(IndexTab *tab, const Shape *shape, const IndexId *coords) {
-    DimTab *dims = indextab_dims(tab);
-    IndexId address = index_dim(tab, dim_const(dims, 0));
-    DimId stride = dim_const(dims, 1);
-    for (uint32_t k = shape->rank; k-- > 0;) {
-        address = index_add(tab, address, index_scale(tab, coords[k], stride));
-        stride = dim_mul(dims, stride, shape->dims[k]);
-    }
-    return address;
+    return index_address(tab, shape->rank, coords, shape->dims);
 }
 
 void indexmap_broadcast(IndexTab *tab, const Shape *shape, const IndexId *coords,

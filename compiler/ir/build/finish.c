@@ -1,6 +1,7 @@
 /* Finishing a graph: its declarations are checked, values that one block computes several times
  * become one node, `online` blocks get their ops, and what no output needs is dropped. See
  * build.h. */
+#include "base/hashids.h"
 #include "ir/build/build.h"
 #include "ir/loop.h"
 
@@ -102,11 +103,14 @@ static bool is_same(const Builder *builder, NodeId a, NodeId b) {
 /* Equal for what is the same; shapes follow from the rest, mostly. */
 static uint64_t hash_of(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
-    uint64_t hash = hash_bytes(STR_HASH_SEED, &node->op, sizeof node->op);
-    if (node->n_args) hash = hash_bytes(hash, node->args, node->n_args * sizeof *node->args);
-    hash = hash_bytes(hash, &node->attrs.number, sizeof node->attrs.number);
-    hash = hash_bytes(hash, &node->attrs.axes, sizeof node->attrs.axes);
-    return hash_bytes(hash, node->attrs.per_axis->begin, sizeof node->attrs.per_axis->begin);
+    uint64_t number, hash = hash_mix(0, (uint64_t)node->op);
+    memcpy(&number, &node->attrs.number, sizeof number);
+    for (uint32_t i = 0; i < node->n_args; i++) hash = hash_mix(hash, node->args[i]);
+    hash = hash_mix(hash, number);
+    hash = hash_mix(hash, node->attrs.axes);
+    const DimId *begin = node->attrs.per_axis->begin;
+    for (uint32_t k = 0; k < node->shape.rank; k++) hash = hash_mix(hash, begin[k]);
+    return hash;
 }
 
 typedef struct Table {
