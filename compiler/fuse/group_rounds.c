@@ -169,6 +169,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         if (!group_is_spent(&p)) {
             group_want_coalesced(&p);
             group_bound_closures(&p);
+            group_want_operands(&p);
         }
     }
     run_rounds(&p, &kept);

@@ -136,6 +136,8 @@ bool group_has_views(const Grouper *p, NodeId id);
 void group_want_coalesced(Grouper *p);
 /* Before grouping: stores values that would make every kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
+/* Before grouping: stores what elementwise ops compute for GEMMs. */
+void group_want_operands(Grouper *p);
 /* After a round: if a group reads more tensors than a kernel takes, stores values until none needs
  * to. Returns whether another round is needed. */
 bool group_narrow(Grouper *p);

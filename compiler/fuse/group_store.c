@@ -130,6 +130,23 @@ static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
     return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && is_unstored(p, id, makers);
 }
 
+/* Until operands are stored, each product of a layer inlines what the layers before it add up. So
+ * those are stored at once that the first round would find. What params determine has a reason of
+ * its own. */
+void group_want_operands(Grouper *p) {
+    group_find_gemm_slices(p);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        OpClass cls = graph_class(p->graph, id);
+        bool is_point = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+        bool has_place = node_has(p->flags, id, GROUPING_OUTPUT) ||
+                         node_has(p->flags, id, GROUPING_INSIDE) || group_folds(p, id);
+        if (is_point && !has_place && node_has(p->flags, id, GROUPING_FEEDS_GEMM) &&
+            !node_has(p->flags, id, GROUPING_CAN_PREPARE) &&
+            !decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
+            group_want_stored(p, id, REASON_OPERAND);
+    }
+}
+
 /* A GEMM reads its operands repeatedly, so an operand is worth storing at any cost. */
 static bool store_operands(Grouper *p, const uint32_t *makers) {
     bool changed = false;

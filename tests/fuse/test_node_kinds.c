@@ -168,6 +168,24 @@ Test(node_kinds, what_inputs_determine_is_shared_by_layers) {
     arena_free(arena);
 }
 
+/* Not again for each product, with all that the layers before it add up. */
+Test(node_kinds, products_of_one_operand_inline_it_once) {
+    Arena *arena = arena_new(NULL), *trials = arena_new(NULL);
+    uint64_t n[2];
+    for (int i = 0; i < 2; i++) {
+        static const char *const layers[] = {
+            "  a# = relu(v$)\n  v# = v$ + a# @ x\n",
+            "  a# = relu(v$)\n  v# = v$ + (a# @ x) * (a# @ transpose(x)) * (a# @ v0)\n"};
+        GroupingWork work = {0};
+        const Graph *graph = plans_parse(arena, chain(arena, layers[i], 30))->graphs.data[0];
+        fused_text(arena, graph, group_memo_new(known_groups_new(arena), trials, graph, &work));
+        n[i] = work.n_scalars;
+    }
+    cr_expect(2 * n[1] < 3 * n[0], "%d and %d scalars", (int)n[0], (int)n[1]);
+    arena_free(trials);
+    arena_free(arena);
+}
+
 /* The second plan of a graph, one of whose nodes has a directive, tries few of the groups anew,
  * also where each layer has a trial of its own. */
 Test(node_kinds, another_plan_of_a_graph_finds_the_trials_of_each_layer) {
