@@ -28,6 +28,8 @@ bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags);
 typedef struct Emission Emission;
 /* It lies on the arena, and must be closed, also after an escape. */
 Emission *codegen_open(Arena *arena, BackOptions options, CodeKind kind, Diags *diags);
+/* Has other threads get ready, for code of so many ops on a CPU, while the plans are made. */
+void codegen_prepare(Emission *emission, uint32_t n_ops);
 /* Lowers all kernels of all plans, each distinct kernel once. From then on other threads make code
  * of them, and read nothing of the plans. False: an error was reported. */
 bool codegen_lower(Emission *emission, const Plan *const *plans, uint32_t n_plans);

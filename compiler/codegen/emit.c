@@ -23,6 +23,9 @@
 enum {
     /* Of an object: a unit takes no further function once it has so many instructions. */
     UNIT_INSTRUCTIONS = 400,
+    /* A thread that begins before there are units is worth its start for so many ops. A transformer
+     * block has 64, which make some 20 units. */
+    OPS_OF_THREAD = 8,
     /* LLVM's best code takes a time that grows faster than the function. A larger unit gets quick
      * code, and so do all units behind a share of the instructions that a source may have. The
      * largest unit of the examples has 2,325, the largest artifact 54,459. */
@@ -124,29 +127,55 @@ static bool verify(CodegenUnit *unit) {
     return !is_broken;
 }
 
-static LLVMTargetMachineRef make_machine(CodegenUnit *unit, const Target *target) {
+static LLVMTargetMachineRef make_machine(const Target *target, UnitEffort effort, char **message) {
     static const LLVMCodeGenOptLevel levels[EFFORT_COUNT] = {
         [EFFORT_BEST] = LLVMCodeGenLevelDefault, [EFFORT_QUICK] = LLVMCodeGenLevelNone};
     LLVMTargetRef backend;
-    const char *triple = LLVMGetTarget(unit->k.module);
+    const char *triple = target->has->triple;
     call_once(&llvm_once, initialise_llvm);
-    if (LLVMGetTargetFromTriple(triple, &backend, &unit->message)) return NULL;
-    return LLVMCreateTargetMachine(backend, triple, target->machine, "", levels[unit->effort],
+    if (LLVMGetTargetFromTriple(triple, &backend, message)) return NULL;
+    return LLVMCreateTargetMachine(backend, triple, target->machine, "", levels[effort],
                                    LLVMRelocPIC, LLVMCodeModelDefault);
+}
+
+/* Has the machine make code of the module. True: it refuses, and says why. */
+static bool make_code(LLVMTargetMachineRef machine, LLVMModuleRef module, LLVMCodeGenFileType type,
+                      char **message, LLVMMemoryBufferRef *code) {
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeTargetData(layout);
+    return LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, message, code);
+}
+
+/* A machine makes its tables with its first function, which here does nothing. */
+static LLVMTargetMachineRef prepare_machine(const BackOptions *options) {
+    char *message = NULL;
+    LLVMMemoryBufferRef code = NULL;
+    LLVMTargetMachineRef machine = make_machine(options->target, EFFORT_BEST, &message);
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("fusec", context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, false);
+    Val f = LLVMAddFunction(module, "nothing", type);
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, f, ""));
+    LLVMBuildRetVoid(builder);
+    LLVMSetTarget(module, options->target->has->triple);
+    if (machine && !make_code(machine, module, LLVMObjectFile, &message, &code))
+        LLVMDisposeMemoryBuffer(code);
+    if (message) LLVMDisposeMessage(message);
+    LLVMDisposeBuilder(builder);
+    LLVMDisposeModule(module);
+    LLVMContextDispose(context);
+    return machine;
 }
 
 /* Code for a CPU. */
 static void run_machine(CodegenUnit *unit, const Target *target, CodeKind kind) {
-    LLVMModuleRef module = unit->k.module;
-    if (!unit->machine) unit->machine = make_machine(unit, target);
+    if (!unit->machine) unit->machine = make_machine(target, unit->effort, &unit->message);
     unit->broken = "";
     if (!unit->machine) return;
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(unit->machine);
-    LLVMSetModuleDataLayout(module, layout);
-    LLVMDisposeTargetData(layout);
     LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
-    if (!LLVMTargetMachineEmitToMemoryBuffer(unit->machine, module, type, &unit->message,
-                                             &unit->code))
+    if (!make_code(unit->machine, unit->k.module, type, &unit->message, &unit->code))
         unit->broken = NULL;
     else
         unit->code = NULL;
@@ -306,7 +335,13 @@ Emission *codegen_open(Arena *arena, BackOptions options, CodeKind kind, Diags *
     *e = (Emission){
         .arena = arena, .options = options, .kind = kind, .head.arena = arena, .diags = diags};
     e->parts = parttab_new(arena);
+    e->queue = unit_queue_new(arena, &e->options, kind, finish, take, e);
     return e;
+}
+
+void codegen_prepare(Emission *e, uint32_t n_ops) {
+    if (e->kind == CODE_OBJECT && !e->options.target->ptx_version)
+        unit_queue_prepare(e->queue, prepare_machine, n_ops / OPS_OF_THREAD);
 }
 
 /* One unit of an object stays open for the manifest. Behind several, the manifest is a unit of its
@@ -314,7 +349,6 @@ Emission *codegen_open(Arena *arena, BackOptions options, CodeKind kind, Diags *
 bool codegen_lower(Emission *e, const Plan *const *plans, uint32_t n_plans) {
     bool has_head = is_ptx(e->options.target, e->kind);
     if (has_head) ptx_write_head(&e->head, e->options.target, has_f8_mma(plans, n_plans));
-    e->queue = unit_queue_new(e->arena, &e->options, e->kind, finish, take, e);
     for (uint32_t p = 0; p < n_plans; p++)
         if (!lower_functions(e, plans[p])) return false;
     if (!has_head && !open_unit(e)) return false;

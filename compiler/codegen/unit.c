@@ -9,6 +9,8 @@
 
 enum {
     MAX_THREADS = 16, /* units of that many threads fit in memory */
+    /* One that a thread has prepared, and one that it made because none was idle. */
+    MAX_MACHINES = 2 * MAX_THREADS,
     /* So many units lie in the ring for each thread: the large ones among them begin first. */
     UNITS_OF_THREAD = 4
 };
@@ -22,13 +24,14 @@ struct UnitQueue {
     void *user;
     CodegenUnit *units;
     uint32_t n_units, n_opened;
+    UnitPrepare *prepare; /* of threads that begin before there are units */
     pthread_t threads[MAX_THREADS];
     uint32_t n_threads, n_started;
     pthread_mutex_t lock; /* guards the members behind it, and the states of all units */
     pthread_cond_t changed;
     uint32_t n_closed, n_taken;
     struct {
-        LLVMTargetMachineRef machines[MAX_THREADS];
+        LLVMTargetMachineRef machines[MAX_MACHINES];
         uint32_t n;
     } idle[EFFORT_COUNT]; /* that no thread uses now */
     bool ends;
@@ -125,12 +128,27 @@ static void *work(void *argument) {
     return NULL;
 }
 
+static void *prepare_and_work(void *argument) {
+    UnitQueue *queue = argument;
+    LLVMTargetMachineRef machine = queue->prepare(&queue->options);
+    pthread_mutex_lock(&queue->lock);
+    if (machine) queue->idle[EFFORT_BEST].machines[queue->idle[EFFORT_BEST].n++] = machine;
+    pthread_mutex_unlock(&queue->lock);
+    return work(queue);
+}
+
 /* Starts a thread. Without another thread the caller's finishes all units. */
-static void start_thread(UnitQueue *queue) {
-    if (thread_start(&queue->threads[queue->n_started], work, queue))
+static void start_thread(UnitQueue *queue, void *(*body)(void *)) {
+    if (thread_start(&queue->threads[queue->n_started], body, queue))
         queue->n_started++;
     else
         queue->n_threads = queue->n_started + 1;
+}
+
+void unit_queue_prepare(UnitQueue *queue, UnitPrepare *prepare, uint32_t most) {
+    queue->prepare = prepare;
+    while (queue->n_started < most && queue->n_started + 1 < queue->n_threads)
+        start_thread(queue, prepare_and_work);
 }
 
 /* Waits for the oldest unit, and finishes units meanwhile. More are lowered where the ring has
@@ -174,7 +192,7 @@ void unit_close(UnitQueue *queue, uint32_t n_instructions, UnitEffort effort) {
     queue->n_closed++;
     pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
-    if (queue->n_closed > 1 && queue->n_started + 1 < queue->n_threads) start_thread(queue);
+    if (queue->n_closed > 1 && queue->n_started + 1 < queue->n_threads) start_thread(queue, work);
 }
 
 bool unit_take_rest(UnitQueue *queue) {

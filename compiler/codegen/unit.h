@@ -39,12 +39,16 @@ typedef struct UnitQueue UnitQueue;
 
 /* Makes a result of a unit, on any thread. */
 typedef void UnitFinish(CodegenUnit *unit, const BackOptions *options, CodeKind kind);
+/* Makes a machine that has made code already, on any thread; NULL: it cannot. */
+typedef LLVMTargetMachineRef UnitPrepare(const BackOptions *options);
 /* Takes the result of a finished unit, on the caller's thread. */
 typedef bool UnitTake(void *user, CodegenUnit *unit);
 
 /* A queue of units for options->n_threads threads, of which the caller's is one. */
 UnitQueue *unit_queue_new(Arena *arena, const BackOptions *options, CodeKind kind,
                           UnitFinish *finish, UnitTake *take, void *user);
+/* Starts up to `most` threads before there are units: each prepares a machine. */
+void unit_queue_prepare(UnitQueue *queue, UnitPrepare *prepare, uint32_t most);
 /* An empty unit to lower into. A full queue takes its oldest unit first. NULL: `take` failed. */
 CodegenUnit *unit_open(UnitQueue *queue);
 /* The unit opened last is lowered, to so many instructions: larger units are finished first. */

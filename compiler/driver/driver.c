@@ -263,10 +263,6 @@ static BackOptions back_options(const Driver *driver) {
 
 bool lower_pass(const Planning *p) {
     Driver *driver = p->user;
-    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
-                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
-                                                           : CODE_ASSEMBLY;
-    driver->emission = codegen_open(p->arena, back_options(driver), kind, p->diags);
     return codegen_lower(driver->emission, driver->plans, p->n_units);
 }
 
@@ -452,6 +448,18 @@ static void call_hook(const Driver *driver, const DriverHook *hook, HookTime tim
         call(hook->user, driver->arena, p->units[i].plan, !driver->options.no_fuse);
 }
 
+/* Threads get ready for the code while the plans are made. */
+static void open_emission(Driver *driver) {
+    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
+                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
+                                                           : CODE_ASSEMBLY;
+    uint32_t n_ops = 0;
+    for (uint32_t i = 0; i < driver->planned->graphs.n; i++)
+        n_ops += driver->planned->graphs.data[i]->nodes.n;
+    driver->emission = codegen_open(driver->arena, back_options(driver), kind, &driver->diags);
+    codegen_prepare(driver->emission, n_ops);
+}
+
 /* Runs the passes, with the hooks between them. Other threads make code while temporaries are
  * placed and the ledger and the manifest are written. */
 static bool make_plans(Driver *driver) {
@@ -459,6 +467,7 @@ static bool make_plans(Driver *driver) {
     const DriverHook *hook = &driver->options.hook;
     cut_loops(driver);
     p->n_units = driver->planned->graphs.n;
+    if (is_code(driver->options.kind)) open_emission(driver);
     p->may_hold = is_code(driver->options.kind) ? manifest_may_hold : NULL;
     p->units = arena_array(driver->arena, PlanUnit, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->planned->graphs.data[i];

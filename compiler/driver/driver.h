@@ -76,7 +76,7 @@ typedef struct Driver {
     Sequence **sequences; /* per graph of `module`; NULL: it has no loops */
     Planning planning;
     const Plan **plans; /* one per graph of `planned`; NULL before they are made */
-    Emission *emission; /* of the code, between `lower` and `emit`; else NULL */
+    Emission *emission; /* of the code, in driver_build; else NULL */
     const char *manifest;
     CodeBytes code;      /* the output */
     const char *ledger;  /* the ledger as text with options.explain, as JSON with

@@ -321,3 +321,30 @@ Test(emit, large_units_are_finished_first_and_taken_in_order) {
     unit_queue_dispose(queue);
     arena_free(arena);
 }
+
+static sem_t prepared;
+
+static LLVMTargetMachineRef prepare_none(const BackOptions *options) {
+    (void)options;
+    sem_post(&prepared);
+    return NULL;
+}
+
+Test(emit, threads_prepare_before_there_are_units) {
+    enum { MOST = 2 };
+    Arena *arena = arena_new(NULL);
+    BackOptions options = {.target = target_get(TARGET_CPU), .n_threads = 4};
+    sem_init(&prepared, 0, 0);
+    sem_init(&units.has_begun, 0, 0);
+    sem_init(&units.may_end, 0, 1);
+    UnitQueue *queue = unit_queue_new(arena, &options, CODE_OBJECT, finish_unit, take_unit, NULL);
+    unit_queue_prepare(queue, prepare_none, MOST);
+    for (int i = 0; i < MOST; i++) sem_wait(&prepared);
+    cr_expect(sem_trywait(&prepared), "more threads began than were asked for");
+    unit_open(queue);
+    unit_close(queue, BUSY_INSTRUCTIONS, EFFORT_BEST);
+    sem_wait(&units.has_begun);
+    cr_expect(unit_take_rest(queue));
+    unit_queue_dispose(queue);
+    arena_free(arena);
+}
