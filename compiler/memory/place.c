@@ -37,12 +37,16 @@ typedef struct Item {
  * are placed in the order of their indices. */
 typedef enum { BY_INDEX, BY_FROM, BY_TO, N_ORDERS } OrderOf;
 
+#define NO_ITEM UINT32_MAX
+
 /* The placed items that an item meets: a launch needs both. */
 typedef struct Met {
     uint32_t *items, n;
     uint32_t *ordered[N_ORDERS];
     bool *is;         /* per item: whether it is among them */
     int64_t *highest; /* per item of ordered[BY_FROM]: the highest end of the items up to it */
+    uint32_t in_way;  /* the item of which the last place was not proven to be clear; NO_ITEM: none
+                       */
 } Met;
 
 /* Finds the placed items that live at some launches in time that grows with their number. A leaf of
@@ -268,6 +272,7 @@ static void find_met(Packer *p, const Item *item) {
     Met *met = &p->met;
     int64_t highest = 0;
     met->n = 0;
+    met->in_way = NO_ITEM;
     if (p->n_placed) list_met(p, &p->rooms[item->room], 1, 0, p->lives.n_leaves);
     for (uint32_t i = 0; i < met->n; i++) met->is[met->items[i]] = true;
     for (uint32_t order = 0; order < N_ORDERS; order++) order_met(p, (OrderOf)order);
@@ -291,22 +296,26 @@ static Level bound_of(const Packer *p, const Level *a, const Level *b) {
     return level_of_counts(p, counts);
 }
 
-static bool is_clear(const Packer *p, const Level *from, const Level *to) {
+static bool is_clear_of(const Packer *p, uint32_t item, const Level *from, const Level *to) {
+    const Item *other = &p->items.data[item];
+    return is_below(p, to, &other->from) || is_below(p, &other->to, from);
+}
+
+static bool is_clear(Packer *p, const Level *from, const Level *to) {
     for (uint32_t i = 0; i < p->met.n; i++) {
-        const Item *other = &p->items.data[p->met.ordered[BY_INDEX][i]];
-        if (!is_below(p, to, &other->from) && !is_below(p, &other->to, from)) return false;
+        if (is_clear_of(p, p->met.ordered[BY_INDEX][i], from, to)) continue;
+        p->met.in_way = p->met.ordered[BY_INDEX][i];
+        return false;
     }
     return true;
 }
 
 /* Whether each other item lies above or below the item at all cost points: is_clear needs that, and
  * the proof. */
-static bool may_be_clear(const Packer *p, const Item *item, const Level *from) {
-    int64_t to[COST_MAX_POINTS];
-    add_size(p, from, item, to);
+static bool may_be_clear(const Packer *p, const Level *from, const Level *to) {
     for (uint32_t i = 0; i < p->met.n; i++) {
         const Item *other = &p->items.data[p->met.ordered[BY_INDEX][i]];
-        if (!are_below(p, to, other->from.at) && !are_below(p, other->to.at, from->at))
+        if (!are_below(p, to->at, other->from.at) && !are_below(p, other->to.at, from->at))
             return false;
     }
     return true;
@@ -328,11 +337,16 @@ static bool is_taken(const Packer *p, const Item *item, int64_t from) {
     return low > 0 && met->highest[low - 1] > from;
 }
 
+/* Most places that are refused are refused because of the item that was in the way of the place
+ * before. */
 static bool try_place(Packer *p, Item *item, const Level *from) {
     p->n_tries++;
-    if (is_taken(p, item, from->at[0]) || !may_be_clear(p, item, from)) return false;
+    if (is_taken(p, item, from->at[0])) return false;
+    uint32_t in_way = p->met.in_way;
     Level to = level_above(p, from, item);
-    if (!to.dim || !is_clear(p, from, &to)) return false;
+    if (!to.dim || (in_way != NO_ITEM && !is_clear_of(p, in_way, from, &to)) ||
+        !may_be_clear(p, from, &to) || !is_clear(p, from, &to))
+        return false;
     item->from = *from;
     item->to = to;
     return true;
