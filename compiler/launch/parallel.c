@@ -27,13 +27,24 @@ enum {
 
 /* Candidates. */
 
+/* That a launch stores a buffer. */
+typedef struct Storing {
+    uint32_t launch; /* of the plan in which nothing is joined */
+    uint32_t before; /* index of the buffer's storing before it, plus 1; 0: none */
+} Storing;
+
+/* Launches have numbers from 1 on. */
 typedef struct Searching {
     Composer *c;
-    uint32_t *follows;   /* per launch, by number from 1: the last launch before it that stores a
-                          * buffer that it reads; 0: none */
+    uint32_t *follows;   /* per launch: the number of the last launch before it that stores a buffer
+                          * that it reads; 0: none */
     uint32_t *least;     /* per block: the least `follows` of its launches */
-    uint32_t *stored_by; /* per buffer: the last launch that stores it, by number from 1; 0: none */
-    uint32_t launch;     /* the launch whose stores are noted, by number from 1 */
+    uint32_t *place;     /* per launch of the plan in which nothing is joined: its number */
+    uint32_t *moved_to;  /* per number: the one after a join */
+    uint32_t *stored_by; /* per buffer: index of the last of its storings, plus 1; 0: none */
+    Vec(Storing) storings;
+    uint32_t launch;  /* whose stores are noted */
+    uint32_t n_apart; /* launches of the plan in which nothing is joined */
 } Searching;
 
 /* Launches that could join a launch, and why they do not. */
@@ -46,16 +57,33 @@ typedef struct Candidates {
 
 static void note_store(void *user, const Store *store) {
     Searching *s = user;
-    s->stored_by[store->buffer] = s->launch;
+    uint32_t *last = &s->stored_by[store->buffer];
+    vec_push(s->c->scratch, &s->storings, ((Storing){s->launch, *last}));
+    *last = s->storings.n;
 }
 
-/* The last launch so far, by number from 1, that stores a buffer that the kernel reads. Two kernels
- * that store parts of one buffer may run together. */
-static uint32_t last_before(const Searching *s, const Kernel *kernel) {
+/* The number of the last launch before number `end` that stores the buffer. */
+static uint32_t last_storing(const Searching *s, uint32_t buffer, uint32_t end) {
     uint32_t last = 0;
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        uint32_t own = s->stored_by[kernel->args.data[i]];
-        if (own > last && kernel_only_reads(kernel, kernel->args.data[i])) last = own;
+    for (uint32_t i = s->stored_by[buffer]; i; i = s->storings.data[i - 1].before) {
+        uint32_t number = s->place[s->storings.data[i - 1].launch];
+        if (number < end && number > last) last = number;
+    }
+    return last;
+}
+
+/* The number of the last launch before this one that stores a buffer that it reads. Two kernels
+ * that store parts of one buffer may run together. */
+static uint32_t last_before(const Searching *s, uint32_t number) {
+    const Plan *plan = s->c->plan;
+    const Launch *launch = &plan->launches.data[number - 1];
+    uint32_t last = 0;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t own = last_storing(s, kernel->args.data[i], number);
+            if (own > last && kernel_only_reads(kernel, kernel->args.data[i])) last = own;
+        }
     }
     return last;
 }
@@ -68,22 +96,23 @@ static void forget_stores(const Searching *s) {
             s->stored_by[plan->kernels.data[k].args.data[i]] = 0;
 }
 
+static void set_follows(Searching *s, uint32_t number, uint32_t last) {
+    uint32_t i = number - 1;
+    s->follows[i] = last;
+    if (i % BLOCK == 0 || last < s->least[i / BLOCK]) s->least[i / BLOCK] = last;
+}
+
 /* Finds out which launches follow which. */
 static void find_order(Searching *s) {
     const Plan *plan = s->c->plan;
     forget_stores(s);
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
-        const Kernel *own = launch_kernel(plan, launch, 0);
-        s->launch = i + 1;
-        s->follows[i] = 0;
-        for (uint32_t k = 0; k < launch->n; k++) {
-            uint32_t last = last_before(s, &own[k]);
-            if (last > s->follows[i]) s->follows[i] = last;
-        }
-        if (i % BLOCK == 0 || s->follows[i] < s->least[i / BLOCK])
-            s->least[i / BLOCK] = s->follows[i];
-        for (uint32_t k = 0; k < launch->n; k++) kernel_each_store(&own[k], note_store, s);
+        s->launch = i;
+        s->place[i] = i + 1;
+        set_follows(s, i + 1, last_before(s, i + 1));
+        for (uint32_t k = 0; k < launch->n; k++)
+            kernel_each_store(launch_kernel(plan, launch, k), note_store, s);
     }
 }
 
@@ -398,20 +427,50 @@ static bool join_each(Composer *c, Candidates *candidates) {
     return n_gone > 0;
 }
 
+/* Gives launches their numbers after some of the candidates have joined the first one. Only
+ * launches behind that one are asked for from now on. */
+static void renumber(Searching *s, const Candidates *candidates) {
+    uint32_t first = candidates->launch[0] + 1, n_gone = 0, n = s->c->plan->launches.n;
+    for (uint32_t i = 1; i < candidates->n; i++)
+        n_gone += candidates->apart[i].reason == REASON_NONE;
+    n += n_gone;
+    for (uint32_t number = 0; number <= n; number++) s->moved_to[number] = number;
+    for (uint32_t i = 1, shift = 0; i < candidates->n; i++) {
+        uint32_t end = i + 1 < candidates->n ? candidates->launch[i + 1] : n;
+        bool is_gone = candidates->apart[i].reason == REASON_NONE;
+        shift += is_gone;
+        for (uint32_t number = candidates->launch[i] + 1; number <= end; number++)
+            s->moved_to[number] = number - shift;
+        if (is_gone) s->moved_to[candidates->launch[i] + 1] = first;
+    }
+    for (uint32_t i = 0; i < s->n_apart; i++) s->place[i] = s->moved_to[s->place[i]];
+    for (uint32_t number = 1; number <= n; number++) {
+        uint32_t last = s->follows[number - 1], to = s->moved_to[number];
+        if (number > first && to == first) continue;
+        bool is_gone = last > first && s->moved_to[last] == first;
+        set_follows(s, to, is_gone ? last_before(s, to) : s->moved_to[last]);
+    }
+}
+
 static void propose(Composer *c) {
     ArenaMark mark = arena_mark(c->scratch);
+    uint32_t n = c->plan->launches.n;
     Searching s = {.c = c,
-                   .follows = arena_array(c->scratch, uint32_t, c->plan->launches.n),
-                   .least = arena_array(c->scratch, uint32_t, c->plan->launches.n / BLOCK + 1),
+                   .follows = arena_array(c->scratch, uint32_t, n),
+                   .least = arena_array(c->scratch, uint32_t, n / BLOCK + 1),
+                   .place = arena_array(c->scratch, uint32_t, n),
+                   .moved_to = arena_array(c->scratch, uint32_t, n + 1),
                    .stored_by =
-                       arena_extend(c->scratch, NULL, 0, c->plan->buffers.n * sizeof *s.stored_by)};
+                       arena_extend(c->scratch, NULL, 0, c->plan->buffers.n * sizeof *s.stored_by),
+                   .n_apart = n};
     Candidates candidates;
     memset(&c->plan->unjoined, 0, sizeof c->plan->unjoined);
     find_order(&s);
     for (uint32_t first = 0; first < c->plan->launches.n; first++) {
         find_candidates(&s, first, &candidates);
         bool is_alone = candidates.n == 1;
-        if (!is_alone && (join_all(c, &candidates) || join_each(c, &candidates))) find_order(&s);
+        if (!is_alone && (join_all(c, &candidates) || join_each(c, &candidates)))
+            renumber(&s, &candidates);
         for (uint32_t i = 1; i < candidates.n; i++)
             if (candidates.apart[i].reason != REASON_NONE)
                 vec_push(c->arena, &c->plan->unjoined, candidates.apart[i]);
