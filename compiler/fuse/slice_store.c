@@ -59,19 +59,20 @@ static bool is_sliced_whole(const Grouper *p, NodeId id) {
     return sum && elems && p->users[id].n > 1 && dim_always_le(dims, elems, sum);
 }
 
-/* Whether all groups that compute the value are maps. */
-static bool is_mapped(const Grouper *p, NodeId id, uint32_t n_makers) {
-    uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
+/* Counts for each node the maps that compute it. */
+static uint32_t *count_maps(const Grouper *p) {
+    uint32_t *maps = arena_array(p->arena, uint32_t, p->graph->nodes.n);
     InlineFailure failure;
     for (uint32_t i = 0; i < p->g->groups.n; i++)
         if (!p->g->groups.data[i].reduces.n && !p->g->groups.data[i].is_closed)
-            group_attempt(p, &p->g->groups.data[i], i, &failure, makers);
-    return makers[id] == n_makers;
+            group_attempt(p, &p->g->groups.data[i], i, &failure, maps);
+    return maps;
 }
 
 bool group_find_whole_values(Grouper *p, const uint32_t *makers) {
     group_flag_loaded(p);
     bool changed = false;
+    const uint32_t *maps = NULL; /* few graphs have slices of a whole value */
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         OpClass cls = graph_class(p->graph, id);
         bool is_whole = node_has(p->flags, id, GROUPING_WHOLE);
@@ -84,9 +85,10 @@ bool group_find_whole_values(Grouper *p, const uint32_t *makers) {
         if (is_whole || node_has(p->flags, id, GROUPING_NEVER_WHOLE) ||
             (cls != CLASS_ELTWISE && cls != CLASS_CAST) || makers[id] < 2 ||
             p->g->group_of[id] != GROUP_NONE || node_has(p->flags, id, GROUPING_CAN_PREPARE) ||
-            !is_sliced_whole(p, id) || !is_mapped(p, id, makers[id]) ||
-            !group_want_stored(p, id, REASON_COSTLY))
+            !is_sliced_whole(p, id))
             continue;
+        if (!maps) maps = count_maps(p);
+        if (maps[id] != makers[id] || !group_want_stored(p, id, REASON_COSTLY)) continue;
         node_add(p->flags, id, GROUPING_WHOLE);
         changed = true;
     }
