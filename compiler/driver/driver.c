@@ -219,7 +219,7 @@ bool parse_pass(const Planning *p) {
 
 bool check_pass(const Planning *p) {
     Driver *driver = p->user;
-    driver->module = front_check(driver->front, driver_rewrites(&driver->options));
+    driver->module = front_check(driver->front, p->scratch, driver_rewrites(&driver->options));
     if (!driver->module) return false;
     if (driver->options.weights)
         driver->module->weights = strtab_intern_z(driver->strings, driver->options.weights);

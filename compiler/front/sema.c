@@ -120,7 +120,8 @@ Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *sour
     return sema;
 }
 
-Module *front_check(Sema *sema, bool rewrites) {
+Module *front_check(Sema *sema, Arena *scratch, bool rewrites) {
+    sema->scratch = scratch ? scratch : sema->arena;
     sema->rewrites = rewrites;
     add_dims(sema);
     check_defs(sema);
@@ -132,7 +133,7 @@ Module *front_check(Sema *sema, bool rewrites) {
 
 Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
     Sema *sema = front_read(arena, strings, diags, source, NULL);
-    return sema ? front_check(sema, false) : NULL;
+    return sema ? front_check(sema, NULL, false) : NULL;
 }
 
 /* The expression is the body of a def whose parameters are the tensors. */

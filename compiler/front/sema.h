@@ -11,9 +11,10 @@ typedef struct Sema Sema;
  * byte. Other errors are reported, and the rest of the source can still be checked. */
 Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source,
                  const IncludeReader *reader);
-/* Checks the parsed source. `rewrites`: Builder.rewrites. NULL: an error has been reported, in this
- * call or before. */
-Module *front_check(Sema *sema, bool rewrites);
+/* Checks the parsed source. Nodes lie in `scratch` until their graph is finished, which drops many;
+ * NULL: there is none. `rewrites`: Builder.rewrites. NULL: an error has been reported, in this call
+ * or before. */
+Module *front_check(Sema *sema, Arena *scratch, bool rewrites);
 
 /* Parses and checks `source`, which includes nothing (at most SOURCE_MAX_BYTES), together with the
  * prelude. Returns the module, allocated on `arena`, or NULL after at least one error in `diags`;

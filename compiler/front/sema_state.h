@@ -84,6 +84,7 @@ typedef struct Frame {
 
 typedef struct Sema {
     Arena *arena;
+    Arena *scratch; /* of the nodes of a graph that is not finished */
     StrTab *strings;
     Diags *diags;
     Module *module;

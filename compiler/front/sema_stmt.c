@@ -228,6 +228,8 @@ static void warn_unused(Sema *sema) {
 
 void sema_graph(Sema *sema, const AstGraph *ast) {
     Builder *b = build_new(sema->arena, sema->dims, sema->file->source, ast->name);
+    ArenaMark mark = arena_mark(sema->scratch);
+    b->graph->arena = sema->scratch;
     b->graph->span = ast->span;
     b->rewrites = sema->rewrites;
     Frame frame = {.source = sema->file->source, .prefix = ""};
@@ -246,7 +248,9 @@ void sema_graph(Sema *sema, const AstGraph *ast) {
         Graph *graph = build_finish(b);
         if (graph) vec_push(sema->arena, &sema->module->graphs, graph);
         sema_report(sema, ast->span, NULL);
+        if (graph && sema->scratch != sema->arena) graph_move_nodes(graph, sema->arena);
     }
+    if (sema->scratch != sema->arena) arena_rewind(sema->scratch, mark);
     sema->builder = NULL;
     sema->frame = NULL;
 }

@@ -34,6 +34,25 @@ NodeId graph_add(Graph *graph, Node node) {
     return graph->nodes.n - 1;
 }
 
+void graph_move_nodes(Graph *graph, Arena *arena) {
+    uint32_t n = graph->nodes.n;
+    size_t n_args = 0;
+    for (NodeId id = 0; id < n; id++) n_args += graph_node(graph, id)->n_args;
+    NodeId *args = arena_array(arena, NodeId, n_args);
+    graph->nodes.data = arena_copy(arena, graph->nodes.data, n * sizeof *graph->nodes.data);
+    graph->nodes.capacity = n;
+    graph->arena = arena;
+    for (NodeId id = 0; id < n; id++) {
+        Node *node = graph_node(graph, id);
+        const AxisAttrs *per_axis = node->attrs.per_axis;
+        for (uint32_t i = 0; i < node->n_args; i++) args[i] = node->args[i];
+        node->args = args;
+        args += node->n_args;
+        if (per_axis != &no_axis_attrs)
+            node->attrs.per_axis = arena_copy(arena, per_axis, sizeof *per_axis);
+    }
+}
+
 static bool is_letter(char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }

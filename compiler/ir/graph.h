@@ -163,6 +163,8 @@ Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
 /* Appends a node and copies its args and its attributes per axis, if it has any. The caller has
  * checked the node. */
 NodeId graph_add(Graph *graph, Node node);
+/* Moves the nodes from the graph's arena to another one, where later nodes will lie too. */
+void graph_move_nodes(Graph *graph, Arena *arena);
 static inline Node *graph_node(const Graph *graph, NodeId id) {
     return &graph->nodes.data[id];
 }

@@ -58,7 +58,7 @@ static Parsed parse_bytes(Arena *arena, const char *name, const char *text, size
     parsed.diags = (Diags){.arena = arena};
     IncludeReader reader = {read_include, arena};
     Sema *sema = front_read(arena, strtab_new(arena), &parsed.diags, parsed.source, &reader);
-    parsed.module = sema ? front_check(sema, false) : NULL;
+    parsed.module = sema ? front_check(sema, NULL, false) : NULL;
     return parsed;
 }
 

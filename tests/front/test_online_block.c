@@ -240,7 +240,7 @@ static const Graph *rewritten(Arena *arena, const char *text) {
     Diags diags = {.arena = arena};
     const Source *source = source_new(arena, "whole.g", text, strlen(text));
     Sema *sema = front_read(arena, strings, &diags, source, NULL);
-    Module *module = sema ? front_check(sema, true) : NULL;
+    Module *module = sema ? front_check(sema, NULL, true) : NULL;
     cr_assert(module, "%s", text);
     return module->graphs.data[0];
 }

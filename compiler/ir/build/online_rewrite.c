@@ -579,7 +579,7 @@ static void note(const Rewriter *r, NodeId id, OpId op, const char *why_left) {
         made.values = values->dtype;
         made.n_keys = values->shape.dims[values->shape.rank - (found->side ? 1 : 2)];
     }
-    vec_push(graph->arena, &graph->softmaxes, made);
+    vec_push(r->b->arena, &graph->softmaxes, made);
 }
 
 /* A product says what became of its softmax; else the sum of the exponentials does. */
