@@ -90,11 +90,16 @@ static uint64_t scalar_hash(const Scalar *s) {
     return hash_mix(hash, number);
 }
 
-ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t *from,
-                             const uint32_t *to, uint32_t n) {
+ScalarTab *scalartab_moved(Arena *arena, const ScalarTab *tab) {
     ScalarTab *copy = scalartab_copy(arena, tab);
     copy->guard_ids = hashids_copy(arena, &tab->guard_ids);
     copy->has_late_ids = true;
+    return copy;
+}
+
+ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t *from,
+                             const uint32_t *to, uint32_t n) {
+    ScalarTab *copy = scalartab_moved(arena, tab);
     for (uint32_t i = 1; i < copy->nodes.n; i++) {
         Scalar *s = &copy->nodes.data[i];
         uint32_t k = 0;

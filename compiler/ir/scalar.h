@@ -60,6 +60,9 @@ uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
 /* A copy with the same ids, over the same indices. */
 ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab);
+/* The same for a table that lies in memory that is freed. It takes the least memory as long as no
+ * scalar is added. */
+ScalarTab *scalartab_moved(Arena *arena, const ScalarTab *tab);
 /* A copy of its own for a kernel of the same program, whose loads are of the buffers `to` where
  * these are of `from`. */
 ScalarTab *scalartab_rebound(Arena *arena, const ScalarTab *tab, const uint32_t *from,

@@ -52,7 +52,7 @@ static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Gr
                    .kernel = input->has_traces ? kernel : NULL,
                    .group = group};
     c->indices = indextab_new(arena, c->dims);
-    c->scalars = scalartab_new(arena, c->indices);
+    c->scalars = scalartab_new(c->memory, c->indices);
     if (c->graph->is_fast) scalartab_set_fast(c->scalars);
     kernel->scalars = c->scalars;
     kernel->n_parallel = make_axes(c, plan, false);
@@ -519,6 +519,7 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
     bool ok = plan_axes(input, group, kernel, &plan, failure);
     arena_rewind(input->scratch, mark);
     ok = ok && compose_with(arena, input, group, &plan, kernel, failure);
+    if (ok) kernel->scalars = scalartab_moved(arena, kernel->scalars);
     arena_rewind(input->scratch, mark);
     return ok;
 }
