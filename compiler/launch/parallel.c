@@ -396,8 +396,24 @@ static bool is_asked(const Composer *c, const Trial *t) {
            must_spans(c->plan, &launches[t->launches[0]], &launches[t->launches[1]]);
 }
 
+/* Counts the kernels of launches that are tried as one. */
+static void count_work(Composer *c, const uint32_t *launches, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const Launch *launch = &c->plan->launches.data[launches[i]];
+        for (uint32_t k = 0; k < launch->n; k++)
+            c->n_beside += scalar_count(launch_kernel(c->plan, launch, k)->scalars);
+    }
+}
+
+/* Whether only `fuse must` blocks are reasons for more launches. */
+static bool is_spent(const Composer *c) {
+    return c->n_beside > LAUNCH_PARALLEL_WORK / c->planning->n_units;
+}
+
 /* Joins all candidates at once. Returns false if that does not pay or fewer than two fit. */
 static bool join_all(Composer *c, Candidates *candidates) {
+    if (is_spent(c)) return false;
+    count_work(c, candidates->launch, candidates->n);
     TrialResult result =
         launch_try(c, &launch_rules_parallel, candidates->launch, candidates->n, 3);
     for (uint32_t i = 1; i < candidates->n; i++) candidates->apart[i].reason = result.reasons[i];
@@ -412,13 +428,21 @@ static void note_prices(const Composer *c, const TrialPrices *prices, Unjoined *
                                .current_us = prices->apart.us[i]});
 }
 
+static TrialResult join_two(Composer *c, const uint32_t *both) {
+    const Launch *launches = c->plan->launches.data;
+    if (is_spent(c) && !must_spans(c->plan, &launches[both[0]], &launches[both[1]]))
+        return (TrialResult){.reason = REASON_SPENT};
+    count_work(c, both, 2);
+    return launch_try(c, &launch_rules_parallel, both, 2, 2);
+}
+
 /* Returns whether any is joined. */
 static bool join_each(Composer *c, Candidates *candidates) {
     uint32_t n_gone = 0; /* indices of launches have moved by the joined ones */
     for (uint32_t i = 1; i < candidates->n; i++) {
         if (candidates->apart[i].reason != REASON_NONE) continue;
         const uint32_t both[] = {candidates->launch[0], candidates->launch[i] - n_gone};
-        TrialResult result = launch_try(c, &launch_rules_parallel, both, 2, 2);
+        TrialResult result = join_two(c, both);
         candidates->apart[i].reason = result.reason;
         n_gone += result.is_kept;
         if (result.reason == REASON_SLOWER_LAUNCH)

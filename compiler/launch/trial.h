@@ -29,6 +29,7 @@ typedef struct Composer {
     const Target *target;
     CostPoints points;
     uint64_t most_work;    /* Planning.work after which no one-block launch is tried; 0: no such */
+    uint64_t n_beside;     /* scalars of the kernels that have been tried as parallel launches */
     PriceMemo *price_memo; /* NULL: the plan is too small to have parts alike */
     TrialMemo *trial_memo; /* NULL: likewise, or the graph has blocks */
     /* Per buffer: the kernels that it is an argument of, in whatever launches. NULL: kernels of no
