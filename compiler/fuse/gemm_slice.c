@@ -9,9 +9,22 @@ typedef enum SearchFlag {
 
 VecU32 *gemm_slice_users(Arena *arena, const Graph *graph) {
     VecU32 *users = arena_array(arena, VecU32, graph->nodes.n);
-    for (NodeId id = 0; id < graph->nodes.n; id++)
-        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
-            vec_push(arena, &users[graph_node(graph, id)->args[i]], id);
+    size_t n_uses = 0;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++) users[node->args[i]].capacity++;
+        n_uses += node->n_args;
+    }
+    NodeId *uses = arena_array(arena, NodeId, n_uses);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        users[id].data = uses;
+        uses += users[id].capacity;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            VecU32 *of_arg = &users[node->args[i]];
+            of_arg->data[of_arg->n++] = id;
+        }
+    }
     return users;
 }
 
@@ -71,7 +84,7 @@ static bool may_be_inside(const Graph *graph, NodeId gemm, NodeId id) {
 NodeFlags gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users) {
     NodeFlags leads = node_flags_new(arena, graph->nodes.n);
     for (NodeId id = graph->nodes.n; id-- > 0;) {
-        bool may_lead = users[id].n && !graph_is_output(graph, id);
+        bool may_lead = users[id].n != 0;
         for (uint32_t i = 0; i < users[id].n && may_lead; i++) {
             NodeId user = users[id].data[i];
             OpClass cls = graph_class(graph, user);
@@ -79,6 +92,7 @@ NodeFlags gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users
             bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
             may_lead = is_slice || (is_plain && node_has(leads, user, LEADS_TO_SLICES));
         }
+        may_lead = may_lead && !graph_is_output(graph, id); /* which takes long */
         node_set(leads, id, LEADS_TO_SLICES, may_lead);
     }
     return leads;

@@ -354,8 +354,9 @@ bool group_is_full(const Grouper *p, const Group *group) {
 
 /* Groups that turned out too large. */
 
-/* The nodes that a root inlines, in the order in which inlining asks for them. */
-typedef struct Inlined {
+/* The nodes that a root inlines, in the order in which inlining asks for them. Zeros between
+ * roots. */
+struct Inlined {
     NodeId *nodes;
     uint32_t *place; /* per node: index in `nodes`, plus 1; 0: not inlined */
     uint32_t *n_ops; /* per node: ops inlined in it, each use counted, up to FUSE_CHEAP_OPS + 1 */
@@ -363,7 +364,7 @@ typedef struct Inlined {
     uint32_t *inner; /* per index: the index of the last use in the value's `fuse must` block */
     uint32_t n, n_fit;
     NodeId failing;
-} Inlined;
+};
 
 static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
     const Node *node = graph_node(p->graph, id);
@@ -411,26 +412,42 @@ static uint32_t narrowest(const Grouper *p, const Inlined *in, uint32_t begin, u
     return best;
 }
 
+static Inlined *inlined_new(Arena *arena, uint32_t n) {
+    Inlined *in = arena_array(arena, Inlined, 1);
+    *in = (Inlined){.nodes = arena_array(arena, NodeId, n),
+                    .place = arena_array(arena, uint32_t, n),
+                    .n_ops = arena_array(arena, uint32_t, n),
+                    .last = arena_array(arena, uint32_t, n),
+                    .inner = arena_array(arena, uint32_t, n)};
+    return in;
+}
+
+static void clear(Inlined *in) {
+    for (uint32_t k = 0; k < in->n; k++) {
+        in->place[in->nodes[k]] = in->n_ops[in->nodes[k]] = 0;
+        in->last[k] = in->inner[k] = 0;
+    }
+    in->n = in->n_fit = 0;
+}
+
 bool group_split_closure(Grouper *p, NodeId root, NodeId failing) {
-    uint32_t n = p->graph->nodes.n, begin = 0;
+    uint32_t begin = 0;
+    if (!p->inlined) p->inlined = inlined_new(p->arena, p->graph->nodes.n);
     ArenaMark mark = arena_mark(p->arena);
-    Inlined in = {.nodes = arena_array(p->arena, NodeId, n),
-                  .place = arena_array(p->arena, uint32_t, n),
-                  .n_ops = arena_array(p->arena, uint32_t, n),
-                  .last = arena_array(p->arena, uint32_t, n),
-                  .inner = arena_array(p->arena, uint32_t, n),
-                  .failing = failing};
+    Inlined *in = p->inlined;
     bool any = false;
-    visit(p, &in, root, true);
-    p->work->n_steps += in.n + n / 8;
-    while (in.n_fit >= FUSE_CHEAP_OPS && in.n - begin > in.n_fit) {
-        uint32_t place = narrowest(p, &in, begin + in.n_fit / 4, begin + in.n_fit - in.n_fit / 4);
+    in->failing = failing;
+    visit(p, in, root, true);
+    p->work->n_steps += in->n + p->graph->nodes.n / 8;
+    while (in->n_fit >= FUSE_CHEAP_OPS && in->n - begin > in->n_fit) {
+        uint32_t fit = in->n_fit, place = narrowest(p, in, begin + fit / 4, begin + fit - fit / 4);
         for (uint32_t k = 0; k < place; k++)
-            if (crosses(p, &in, k, place))
-                any = group_want_stored(p, in.nodes[k], REASON_TOO_LARGE) || any;
+            if (crosses(p, in, k, place))
+                any = group_want_stored(p, in->nodes[k], REASON_TOO_LARGE) || any;
         begin = place;
     }
-    bool is_inlined = in.place[failing] != 0;
+    bool is_inlined = in->place[failing] != 0;
+    clear(in);
     arena_rewind(p->arena, mark);
     return any || (is_inlined && group_want_stored(p, failing, REASON_TOO_LARGE));
 }

@@ -23,6 +23,8 @@ typedef struct Root {
     uint32_t piece;
 } Root;
 
+typedef struct Inlined Inlined; /* fuse/group_limits.c */
+
 typedef struct Grouper {
     Arena *arena;
     NodeId *loads; /* has room for every node; inlining's memory is released */
@@ -48,6 +50,7 @@ typedef struct Grouper {
      * results that are stored for the block's sake: they move no block to another kernel. NULL:
      * fusion is off. */
     uint32_t *block_values;
+    Inlined *inlined;           /* room for group_split_closure; NULL: not needed yet */
     double single_prims;        /* Group.prims of the root that is being placed, by itself */
     Vec(GroupFailure) failures; /* of a round: roots that no group could take */
 } Grouper;
