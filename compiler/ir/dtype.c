@@ -65,6 +65,11 @@ Dtype dtype_compute(Dtype dtype) {
     return infos[dtype].compute;
 }
 
+Dtype dtype_accumulator(Dtype dtype) {
+    return dtype_is_unsigned(dtype) && dtype_is_wide(dtype_compute(dtype)) ? dtype
+                                                                           : dtype_compute(dtype);
+}
+
 bool dtype_by_name(const char *name, Dtype *dtype) {
     for (int i = 0; i < DT_COUNT; i++) {
         if (strcmp(stored[i].name, name) != 0) continue;

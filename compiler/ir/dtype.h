@@ -82,6 +82,9 @@ const char *dtype_safetensors(Dtype dtype);
 uint32_t dtype_bytes(Dtype dtype);
 DtypeKind dtype_kind(Dtype dtype);
 Dtype dtype_compute(Dtype dtype);
+/* The type of an accumulator of elements: that in which ops compute, or `dtype` itself, whose
+ * numbers wrap and compare alike: u32, which ops compute in 64 bits. */
+Dtype dtype_accumulator(Dtype dtype);
 /* Finds a dtype by its name in the source; false: no dtype has the name. */
 bool dtype_by_name(const char *name, Dtype *dtype);
 /* Whether no tensor and no dim may have the name. Names of dtypes that came later are not reserved,

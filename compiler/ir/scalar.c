@@ -250,6 +250,37 @@ ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype) {
                                 .is_loose = true});
 }
 
+/* The number of `dtype` that the scalar has in a wider type; SCALAR_NONE: it may be another. */
+static ScalarId narrow_of(ScalarTab *tab, ScalarId id, Dtype dtype) {
+    Scalar s = tab->nodes.data[id];
+    if (!dtype_widens(dtype, s.dtype)) return SCALAR_NONE;
+    if (s.kind == SCALAR_CVT && tab->nodes.data[s.args[0]].dtype == dtype) return s.args[0];
+    bool is_exact = dtype_is_int(s.dtype) ? dtype_wrap(dtype, s.whole) == s.whole
+                                          : dtype_round(dtype, s.number) == s.number;
+    if (s.kind == SCALAR_CONST && is_exact) return converted_const(tab, &s, dtype);
+    return SCALAR_NONE;
+}
+
+/* The number of `wide` of which the scalar is the rounding; SCALAR_NONE: there is none. */
+static ScalarId unrounded(const ScalarTab *tab, ScalarId id, Dtype wide) {
+    const Scalar *s = &tab->nodes.data[id];
+    return s->kind == SCALAR_CVT && tab->nodes.data[s->args[0]].dtype == wide ? s->args[0]
+                                                                              : SCALAR_NONE;
+}
+
+/* A choice of widened numbers: of roundings it is rounded once, of others it is made in their own
+ * type, so that all bits stay. SCALAR_NONE: it is none. */
+static ScalarId narrow_choice(ScalarTab *tab, const Scalar *s, Dtype dtype) {
+    if (s->kind != SCALAR_PRIM || s->prim != PRIM_SELECT) return SCALAR_NONE;
+    Scalar choice = *s;
+    ScalarId b = narrow_of(tab, choice.args[1], dtype);
+    ScalarId c = b ? narrow_of(tab, choice.args[2], dtype) : SCALAR_NONE;
+    if (!c) return SCALAR_NONE;
+    ScalarId x = unrounded(tab, b, choice.dtype), z = unrounded(tab, c, choice.dtype);
+    if (!x || !z) return scalar_prim(tab, PRIM_SELECT, choice.args[0], b, c);
+    return scalar_cvt(tab, scalar_prim(tab, PRIM_SELECT, choice.args[0], x, z), dtype);
+}
+
 ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
     Scalar operand = tab->nodes.data[a];
     if (operand.dtype == dtype) return a;
@@ -260,6 +291,8 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
         return scalar_prim(tab, PRIM_SELECT, operand.args[0], b, c);
     }
     if (operand.kind == SCALAR_CONST) return converted_const(tab, &operand, dtype);
+    ScalarId choice = narrow_choice(tab, &operand, dtype);
+    if (choice) return choice;
     if (operand.kind == SCALAR_CVT) {
         ScalarId original = operand.args[0];
         Dtype from = tab->nodes.data[original].dtype;

@@ -31,7 +31,7 @@ typedef struct Reduce {
     PrimId power, row;    /* where the form weighs: as in OpInfo */
     QuantizeMap quantize; /* where the form weighs without powers */
     bool is_arg;          /* carries the index of the extreme too, which is the result */
-    Dtype acc;            /* compute type of the accumulator */
+    Dtype acc;            /* of the accumulator (dtype_accumulator) */
     double identity;
     union {
         ScalarId value; /* per element, of type acc */

@@ -273,6 +273,51 @@ Test(emit, ops_of_u32_compute_in_32_bits) {
     }
 }
 
+Test(emit, accumulators_of_u32_have_32_bits) {
+    static const char *const bodies[][2] = {
+        {"u32[64]", "sum(x, axis=1)"},       {"u32[60]", "sum(x, axis=0)"},
+        {"u32[64]", "max(x, axis=1)"},       {"u32[60]", "min(x, axis=0)"},
+        {"u32[64]", "prod(x, axis=1)"},      {"i32[64]", "argmax(x, axis=1)"},
+        {"u32[64, 60]", "cummax(x, axis=0)"}};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *source = str_format(arena, "graph g(x: u32[64, 60]) -> (y: %s) { y = %s }\n",
+                                        bodies[i][0], bodies[i][1]);
+        CodeBytes ir = cpu_code(arena, source, CODE_LLVM_IR);
+        cr_expect_eq(count(ir.data, "x i64>"), 0u, "%s has lanes of i64", bodies[i][1]);
+        arena_free(arena);
+    }
+}
+
+/* Bits that are only chosen stay as they are, and computed numbers are rounded after the choice. A
+ * rounding to bf16 on a CPU adds half of the last place, 32767. */
+Test(emit, choices_of_short_floats_are_exact) {
+    static const struct {
+        const char *type, *body;
+        uint32_t n_roundings;
+    } choices[] = {{"bf16", "where(c, x, z)", 0},
+                   {"bf16", "where(c, x, 0.5)", 0},
+                   {"bf16", "where(c, where(x == z, x, z), x)", 0},
+                   {"bf16", "where(c, x + z, x - z)", 1},
+                   {"f8e4m3", "where(c, x, z)", 0},
+                   {"f8e5m2", "where(x == z, x, z)", 0}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *type = choices[i].type;
+        const char *source =
+            str_format(arena,
+                       "graph g(x: %s[2, 64], z: %s[2, 64], c: bool[2, 64]) -> (y: %s[2, 64]) {\n"
+                       "  y = %s\n}\n",
+                       type, type, type, choices[i].body);
+        CodeBytes ir = cpu_code(arena, source, CODE_LLVM_IR);
+        cr_expect_eq(count(ir.data, "i32 32767"), choices[i].n_roundings, "%s of %s",
+                     choices[i].body, type);
+        bool computes = choices[i].n_roundings || strstr(choices[i].body, "==");
+        cr_expect(computes || !strstr(ir.data, "x float>"), "%s of %s", choices[i].body, type);
+        arena_free(arena);
+    }
+}
+
 /* Units that are named by their sizes. The first one keeps the other thread busy until the caller's
  * has finished all others. */
 enum { N_SMALL_UNITS = 5, BUSY_INSTRUCTIONS = 1000 };

@@ -161,7 +161,7 @@ static bool compose_segments(Inliner *c, Kernel *kernel, NodeId id) {
         if (!read[k]) return false;
     }
     inline_mark(c->marks, id, INLINE_VISITED);
-    Dtype acc = dtype_compute(node->dtype);
+    Dtype acc = dtype_accumulator(node->dtype);
     ScalarId segment = scalar_index(c->scalars, c->coords[axis]);
     c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces,
@@ -185,8 +185,9 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     if (graph_is_scan_by(c->graph, id)) return inline_compose_scan_by(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
-    Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
+    Dtype dtype = graph_node(c->graph, node->args[0])->dtype;
     bool is_arg = info->cls == CLASS_ARGREDUCE, is_index = is_arg || info->cls == CLASS_SORT;
+    Dtype acc = info->cls == CLASS_SORT ? dtype_compute(dtype) : dtype_accumulator(dtype);
     inline_mark(c->marks, id, INLINE_VISITED);
     ScalarId value = inline_pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
