@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Ends parsing with an error. */
@@ -179,6 +180,20 @@ static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t min, in
     return true;
 }
 
+/* Takes fractions, because most sources compile within a second. */
+static bool parse_time_limit(Cli *cli, const char *text) {
+    enum { MOST_SECONDS = 1000000 };
+    const double least = 0.001;
+    char *end;
+    double seconds = strtod(text, &end);
+    bool is_decimal = *text && text[strspn(text, "0123456789.")] == '\0' && !*end;
+    if (!is_decimal || seconds < least || seconds > MOST_SECONDS)
+        return fail(cli, FUSEC_USAGE, "--time-limit wants seconds from %g to %d, not `%s`", least,
+                    MOST_SECONDS, text);
+    cli_limit_time(seconds);
+    return true;
+}
+
 static const char *data_name_at(size_t index) {
     return data_info((DataKind)index)->name;
 }
@@ -263,7 +278,6 @@ static bool parse_number(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_SEED) cli->seed = (uint64_t)count;
     if (id == OPTION_THREADS) cli->n_threads = (int32_t)count;
     if (id == OPTION_RUNS) cli->n_runs = (int32_t)count;
-    if (id == OPTION_TIME_LIMIT) cli_limit_time((unsigned)count);
     return true;
 }
 
@@ -305,6 +319,7 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_DATA) return parse_data(cli, value);
     if (id == OPTION_DIM) return parse_pair(cli, id, &cli->dims, value);
     if (id == OPTION_COLOR) return parse_color(cli, value);
+    if (id == OPTION_TIME_LIMIT) return parse_time_limit(cli, value);
     return parse_number(cli, id, value);
 }
 

@@ -175,7 +175,7 @@ void cli_catch_signals(void);
 /* Ends the program with FUSEC_INTERNAL and LLVM's reason; removes temporary files. */
 void cli_on_fault(const char *why);
 /* Ends the program with an error after this time, and removes temporary files. */
-void cli_limit_time(unsigned seconds);
+void cli_limit_time(double seconds);
 /* Prepares malloc for the memory of compilations; once, at the start. */
 void cli_prepare_heap(void);
 

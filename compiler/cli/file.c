@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,12 +104,16 @@ void cli_catch_signals(void) {
     signal(SIGXFSZ, SIG_IGN); /* then a write past the limit fails, as on a full disk */
 }
 
-void cli_limit_time(unsigned seconds) {
+void cli_limit_time(double seconds) {
+    enum { MICROSECONDS = 1000000 };
     int n = snprintf(late_message, sizeof late_message,
-                     "fusec: error: the time limit of %u second%s has passed\n", seconds,
+                     "fusec: error: the time limit of %.10g second%s has passed\n", seconds,
                      seconds == 1 ? "" : "s");
     n_late_bytes = n > 0 ? (size_t)n : 0;
-    alarm(seconds);
+    time_t whole = (time_t)seconds;
+    struct itimerval timer = {
+        .it_value = {whole, (suseconds_t)((seconds - (double)whole) * MICROSECONDS)}};
+    setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 /* Blocks signals while a file exists that is not yet, or no longer, in the list. */

@@ -76,7 +76,14 @@ Test(cli, a_time_limit_ends_long_work_and_writes_nothing) {
            "fusec: error: the time limit of 1 second has passed");
     cr_expect_eq(n_files(), before, "nothing is left");
     expect("@good.g -o @a.o --time-limit=600", 0, "");
-    expect("@good.g -o @a.o --time-limit=0", 2, "--time-limit wants a number from 1 to");
+    static const char *const wrong[] = {"0", "0.0001", ".", "1.5.2", "inf", "1e3", "-1", "1s"};
+    expect("@long.g -o @long.o --time-limit=0.25", 6,
+           "fusec: error: the time limit of 0.25 seconds has passed");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "@good.g -o @a.o --time-limit=%s", wrong[i]);
+        expect(line, 2, "--time-limit wants seconds from 0.001 to 1000000");
+    }
 }
 
 Test(cli, verify_says_what_it_is_doing) {
