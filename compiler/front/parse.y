@@ -391,20 +391,49 @@ static const char *operator_of_word(const char *text, int n_bytes) {
     return NULL;
 }
 
-/* The help for a word of Python that ends at `end`, blanks aside; NULL: none ends there. */
-static const char *help_of_word(const char *text, uint32_t end) {
-    static const char *const words[][2] = {
-#define WORD(word, help) {word, help},
-#include "front/foreign.def"
-    };
+/* A word of the program that ends at `end`, blanks aside. */
+typedef struct Word {
+    const char *text;
+    size_t n_bytes;
+    bool begins_line;
+} Word;
+
+static Word word_before(const char *text, uint32_t end) {
     while (end > 0 && text[end - 1] == ' ') end--;
     uint32_t begin = end;
     while (begin > 0 && (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '_'))
         begin--;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strlen(words[i][0]) == end - begin &&
-            strncmp(words[i][0], text + begin, end - begin) == 0)
-            return words[i][1];
+    uint32_t line = begin;
+    while (line > 0 && text[line - 1] == ' ') line--;
+    bool begins_line = line == 0 || strchr("\n{;", text[line - 1]);
+    return (Word){text + begin, end - begin, begins_line};
+}
+
+static bool is_among(const char *list, const Word *word) {
+    while (*list) {
+        size_t n = strcspn(list, " ");
+        if (n == word->n_bytes && strncmp(list, word->text, n) == 0) return true;
+        list += n + (list[n] == ' ');
+    }
+    return false;
+}
+
+/* The help for a word of another language that ends at `end`, blanks aside; NULL: none ends there.
+ */
+static const char *help_of_word(const char *text, uint32_t end) {
+    static const struct {
+        const char *words, *help;
+        bool begins_line;
+    } rows[] = {
+#define WORD(word, help) {word, help, false},
+#define STATEMENT(help, words) {words, help, true},
+#include "front/foreign.def"
+    };
+    Word word = word_before(text, end);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (word.n_bytes > 0 && (word.begins_line || !rows[i].begins_line) &&
+            is_among(rows[i].words, &word))
+            return rows[i].help;
     return NULL;
 }
 
@@ -414,6 +443,34 @@ static bool contains_char(const yysymbol_kind_t *tokens, int n, char c) {
         if (name[0] == '\'' && name[1] == c) return true;
     }
     return false;
+}
+
+/* The help for a token where a statement or a def has its `=`; NULL: there is none. */
+static const char *help_of_binding(char first, const yysymbol_kind_t *expected, int n) {
+    if (contains(expected, n, YYSYMBOL_STAR) || !contains_char(expected, n, '=')) return NULL;
+    if (contains_char(expected, n, '{') && strchr(":-", first))
+        return "a def is `def f(x) = x * x`, or `def f(x) { .. return y }` in several lines";
+    if (first == ':') return "a name has no type here: it has that of its value";
+    if (!contains_char(expected, n, ')') && strchr(".([", first))
+        return "a statement binds a name, as in `y = f(x)`, and nothing else happens";
+    return NULL;
+}
+
+/* The help for a keyword or a bracket that stands elsewhere in other languages; NULL: there is
+ * none. */
+static const char *help_of_place(yysymbol_kind_t token, const char *at,
+                                 const yysymbol_kind_t *expected, int n) {
+    bool ends_value = contains(expected, n, YYSYMBOL_STAR);
+    if (token == YYSYMBOL_DEF) return "a `def` stands outside of graphs and other defs";
+    bool names_params = strncmp(at, "as \"", 4) == 0;
+    if (token == YYSYMBOL_AS && ends_value && !names_params)
+        return "another dtype is `cast(x, f32)`";
+    if (token == YYSYMBOL_IN && ends_value) return "whether x has an element a is `any(x == a)`";
+    if (*at == '{' && contains(expected, n, YYSYMBOL_INTEGER))
+        return "a list stands in square brackets, as in `[0, 1]`";
+    if (*at == ',' && ends_value && !contains_char(expected, n, ','))
+        return "several values are a list, as in `a, b = [x, y]`";
+    return NULL;
 }
 
 /* What stands in the place of the token, which other languages have there; NULL: nothing is known. */
@@ -434,7 +491,8 @@ static const char *help_of_token(const Parse *parse, yysymbol_kind_t token, uint
         return "a call gives no function: it has all arguments in one list, as in `linear(x, w)`";
     if ((token == YYSYMBOL_INF_ || token == YYSYMBOL_NAN_) && !begins_value)
         return "`inf` and `nan` have no module in front";
-    return NULL;
+    const char *help = help_of_binding(*at, expected, n);
+    return help ? help : help_of_place(token, at, expected, n);
 }
 
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {

@@ -140,7 +140,7 @@ static bool bind_one(Sema *sema, const Ast *arg, const char *callee, const Param
     if (at >= params->n) {
         sema_error(sema, DIAG_WRONG_ARITY, arg->span, "too many arguments: `%s` takes %u (%s)",
                    callee, params->n, params_str(sema, params));
-        sema_help_form(sema, callee);
+        sema_help_form(sema, callee, 0, NULL);
         return false;
     }
     if (args[at].kind != VALUE_ABSENT) {
@@ -172,9 +172,18 @@ static bool bind_args(Sema *sema, const Ast *ast, const Params *params, Value *a
         if (i >= params->n_required || args[i].kind != VALUE_ABSENT) continue;
         sema_error(sema, DIAG_WRONG_ARITY, ast->span, "`%s` misses its argument `%s` (%s)",
                    ast->name, params->names[i], params_str(sema, params));
+        sema_help_form(sema, ast->name, params->n, args);
         return false;
     }
     return ok;
+}
+
+/* Help below an error that a call of the program has brought, beyond the first `n_errors`. */
+static void help_refused(Sema *sema, const Ast *ast, uint32_t n_errors, const Params *params,
+                         const Value *args) {
+    bool is_own = !prelude_is_source(sema->prelude, sema->frame->source);
+    if (is_own && sema->diags->n_errors > n_errors)
+        sema_help_form(sema, ast->name, params->n, args);
 }
 
 static Value call_signature(Sema *sema, const Ast *ast, OpId op, const Signature *signature) {
@@ -182,7 +191,10 @@ static Value call_signature(Sema *sema, const Ast *ast, OpId op, const Signature
     Params params = {signature->n_params, signature->n_required, signature->params};
     for (uint32_t i = params.n; i < SEMA_MAX_ARGS; i++) call.args[i].kind = VALUE_ABSENT;
     if (!bind_args(sema, ast, &params, call.args)) return value_poison();
-    return signature->handler(sema, &call);
+    uint32_t n_errors = sema->diags->n_errors;
+    Value value = signature->handler(sema, &call);
+    help_refused(sema, ast, n_errors, &params, call.args);
+    return value;
 }
 
 /* Elementwise ops take positional arguments, except `approximate="form"`, which selects the op
@@ -356,9 +368,11 @@ static Value call_def(Sema *sema, const Ast *ast, const AstDef *def, const Ast *
     Value *args = arena_array(sema->arena, Value, params.n);
     if (!bind_args(sema, ast, &params, args)) return value_poison();
     Str prefix = sema_prefix(sema, as);
-    uint32_t n_params = sema->n_params;
+    uint32_t n_params = sema->n_params, n_errors = sema->diags->n_errors;
     if (!prefix || !check_as(sema, ast, def, as)) return value_poison();
     Value value = sema_expand(sema, def, ast->span, prefix, args);
+    if (prelude_is_source(sema->prelude, def->source))
+        help_refused(sema, ast, n_errors, &params, args);
     bool is_idle = as && value.kind != VALUE_POISON && n_params == sema->n_params;
     return is_idle ? no_params(sema, ast, as) : value;
 }

@@ -31,8 +31,12 @@ static Value unknown_name(Sema *sema, const Ast *ast) {
     scope_try_names(&sema->dim_scope, &nearest);
     if (sema_is_callable(sema, ast->name))
         diag_help(sema->diags, "`%s` is a function: call it with parentheses.", ast->name);
-    else if (!sema_help_name(sema, ast->name) && nearest.best)
+    else if (sema_help_name(sema, ast->name))
+        return value_poison();
+    else if (nearest.best)
         diag_help(sema->diags, "Did you mean `%s`?", nearest.best);
+    else
+        sema_help_missing(sema, ast->name);
     return value_poison();
 }
 
@@ -415,6 +419,7 @@ static void fail_unknown_dtype(Sema *sema, const AstType *type) {
                (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
                "unknown dtype `%s`", type->dtype);
     if (sema_help_dtype(sema, type->dtype)) return;
+    sema_help_missing(sema, type->dtype);
     for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
         const char *separator = dtype == 0 ? "" : dtype + 1 == DT_COUNT ? " and " : ", ";
         text_printf(&names, "%s%s", separator, dtype_name(dtype));

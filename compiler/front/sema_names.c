@@ -59,9 +59,9 @@ static const char *why_missing(const char *name) {
     return NULL;
 }
 
-/* The forms of a name that PyTorch and ONNX have beside its plain one: `relu_` works in place,
- * `view_copy` is no view, and ONNX writes `LeakyRelu`. */
-enum { FORM_PLAIN, FORM_IN_PLACE, FORM_COPY, FORM_LOWER, FORM_SNAKE, N_FORMS };
+/* The forms of a name that other libraries have beside its plain one: `relu_` works in place,
+ * `view_copy` is no view, C's `expf` is of floats, and ONNX writes `LeakyRelu`. */
+enum { FORM_PLAIN, FORM_IN_PLACE, FORM_COPY, FORM_OF_FLOATS, FORM_LOWER, FORM_SNAKE, N_FORMS };
 
 static const char *without_end(Sema *sema, const char *name, const char *end) {
     size_t n = strlen(name), n_end = strlen(end);
@@ -83,6 +83,7 @@ static const char *form_of(Sema *sema, const char *name, int form) {
     if (form == FORM_PLAIN) return name;
     if (form == FORM_IN_PLACE) return without_end(sema, name, "_");
     if (form == FORM_COPY) return without_end(sema, name, "_copy");
+    if (form == FORM_OF_FLOATS) return without_end(sema, name, "f");
     return in_lower(sema, name, form == FORM_SNAKE);
 }
 
@@ -139,6 +140,10 @@ bool sema_help_name(Sema *sema, const char *name) {
     return row != NULL;
 }
 
+void sema_help_missing(Sema *sema, const char *name) {
+    help_absent(sema, name, &(Known){.why = why_missing(name)});
+}
+
 bool sema_help_dtype(Sema *sema, const char *name) {
     const Foreign *row = row_of(names, N_ROWS(names), name);
     Dtype dtype;
@@ -180,7 +185,9 @@ static void help_path(Sema *sema, const Ast *ast) {
     const char *begin = is_module(sema, ast->items[0]) ? "Functions have no module in front"
                                                        : "Tensors have no methods";
     bool is_of_tensor = !is_module(sema, ast->items[0]);
-    if (!known.ours)
+    if (!known.ours && !known.expression && !known.why)
+        diag_help(sema->diags, "%s.", begin);
+    else if (!known.ours)
         help_absent(sema, method ? method->theirs : ast->name, &known);
     else if ((is_of_tensor || ast->kind == AST_METHOD) && dtype_by_name(known.ours, &dtype))
         diag_help(sema->diags, "%s: write `cast(x, %s)`.", begin, known.ours);

@@ -24,9 +24,11 @@ bool sema_want_dtype(Sema *sema, const Value *value, const char *what, Dtype *dt
         *dtype = value->dtype;
         return true;
     }
-    if (value->kind != VALUE_POISON)
-        sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be a dtype, not %s", what,
-                   value_describe(sema, value));
+    if (value->kind == VALUE_POISON) return false;
+    sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be a dtype, not %s", what,
+               value_describe(sema, value));
+    if (value->kind == VALUE_STRING)
+        diag_help(sema->diags, "A dtype is a name without quotes, such as f16.");
     return false;
 }
 

@@ -203,7 +203,7 @@ Value sema_made(Sema *sema, Span span, const Value *args, NodeId node) {
     return node == NODE_NONE ? sema_report(sema, span, args) : value_tensor(node, span);
 }
 
-/* Calls in the form of PyTorch. */
+/* Calls in the form of other libraries. */
 static const struct {
     const char *theirs, *ours;
 } forms[] = {
@@ -211,9 +211,33 @@ static const struct {
 #include "front/foreign.def"
 };
 
-void sema_help_form(Sema *sema, const char *callee) {
-    size_t n = strlen(callee);
+/* The kind of value that an argument of a form stands for. */
+static ValueKind form_kind(const char *arg) {
+    size_t n = strcspn(arg, ",)");
+    if (*arg == '[') return VALUE_LIST;
+    if (strncmp(arg, "true", 4) == 0) return VALUE_BOOL;
+    if (*arg >= '0' && *arg <= '9') return memchr(arg, '.', n) ? VALUE_FLOAT : VALUE_INT;
+    return n == 1 ? VALUE_TENSOR : VALUE_FUNCTION;
+}
+
+/* Whether the n arguments of a call, of which some may be absent, are of the kinds of the form. */
+static bool has_kinds(const char *theirs, uint32_t n, const Value *args) {
+    const char *at = strchr(theirs, '(') + 1;
+    uint32_t i = 0;
+    for (; i < n && *at; i++) {
+        if (form_kind(at) != args[i].kind) return false;
+        at += *at == '[' ? strcspn(at, "]") + 1 : strcspn(at, ",)");
+        at += strspn(at, ", )");
+    }
+    while (i < n && args[i].kind == VALUE_ABSENT) i++;
+    return i == n && !*at;
+}
+
+void sema_help_form(Sema *sema, const char *callee, uint32_t n, const Value *args) {
+    size_t n_bytes = strlen(callee);
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (strncmp(forms[i].theirs, callee, n) == 0 && forms[i].theirs[n] == '(')
-            diag_help(sema->diags, "PyTorch's `%s` is `%s` here.", forms[i].theirs, forms[i].ours);
+        if (strncmp(forms[i].theirs, callee, n_bytes) == 0 && forms[i].theirs[n_bytes] == '(' &&
+            (!args || has_kinds(forms[i].theirs, n, args)))
+            diag_help(sema->diags, "What is `%s` elsewhere is `%s` here.", forms[i].theirs,
+                      forms[i].ours);
 }

@@ -144,10 +144,13 @@ static inline const Node *sema_node(const Sema *sema, NodeId node) {
 /* sema_names.c: help below the last error, at a name that other libraries have or that is
  * misspelt. */
 void sema_help_call(Sema *sema, const char *name);
-/* Says how a call with PyTorch's arguments of a function of this name is written here. */
-void sema_help_form(Sema *sema, const char *callee);
+/* Says how a call that other libraries have of a function of this name is written here. The n
+ * arguments are of the kinds that it has there, and may be absent; NULL: any. */
+void sema_help_form(Sema *sema, const char *callee, uint32_t n, const Value *args);
 /* The same for a name that is no function's; false: no help. */
 bool sema_help_name(Sema *sema, const char *name);
+/* The same for a name that nothing here has; none, if nothing is known of it. */
+void sema_help_missing(Sema *sema, const char *name);
 /* The same for a dtype. */
 bool sema_help_dtype(Sema *sema, const char *name);
 /* The same for a field of a tensor. */

@@ -73,10 +73,7 @@ Value call_gather(Sema *sema, const Call *call) {
         return value_poison();
     if (!build_check_gather(sema->builder, x, indices))
         return sema_report(sema, call->span, call->args);
-    if (!want_axis(sema, call, 2, x, &axis)) {
-        if (call->args[2].kind == VALUE_TENSOR) sema_help_form(sema, call->name);
-        return value_poison();
-    }
+    if (!want_axis(sema, call, 2, x, &axis)) return value_poison();
     NodeId id = build_gather(sema_at(sema, call->span), x, indices, axis);
     return sema_made(sema, call->span, call->args, id);
 }

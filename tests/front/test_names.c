@@ -1,4 +1,4 @@
-/* The help below errors at names that PyTorch, NumPy and ONNX have: front/foreign.def. */
+/* The help below errors at what other libraries and languages write: front/foreign.def. */
 #include "front/sema.h"
 
 #include <criterion/criterion.h>
@@ -112,6 +112,28 @@ Test(names, words_of_python_are_told_how_it_is_written) {
     }
 }
 
+Test(names, words_that_begin_statements_elsewhere_are_told_how_it_is_written) {
+    static const struct {
+        const char *help, *words;
+    } rows[] = {
+#define STATEMENT(help, words) {help, words},
+#include "front/foreign.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        for (const char *at = rows[i].words; *at;) {
+            int n = (int)strcspn(at, " ");
+            const char *told = said_of(arena, str_format(arena, "x\n  %.*s a", n, at));
+            cr_expect(strstr(told, str_format(arena, "unexpected `a`: %s", rows[i].help)), "%s",
+                      told);
+            cr_expect(!strstr(said_of(arena, str_format(arena, "x + %.*s a", n, at)), rows[i].help),
+                      "%.*s", n, at);
+            at += n + (at[n] == ' ');
+        }
+        arena_free(arena);
+    }
+}
+
 Test(names, names_that_no_function_has_are_told_with_the_reason) {
     static const struct {
         const char *why, *theirs;
@@ -130,6 +152,55 @@ Test(names, names_that_no_function_has_are_told_with_the_reason) {
         }
         arena_free(arena);
     }
+}
+
+static void expect_told(const char *const (*cases)[2], size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *told = said_of(arena, cases[i][0]);
+        cr_expect(strstr(told, cases[i][1]), "%s: %s", cases[i][0], told);
+        arena_free(arena);
+    }
+}
+
+Test(names, signs_of_other_languages_are_told_as_they_are_written_here) {
+    static const char *const cases[][2] = {
+        {"i >>> 2", "`>>` of unsigned integers puts zeros in front"},
+        {"x <> a", "write `!=`"},
+        {"x === a", "write `==`"},
+        {"x !== a", "write `!=`"},
+        {"x => a", "write `>=`"},
+        {"x > 0 ? x : a", "a choice is `a if c else b`, of elements `where(c, a, b)`"},
+        {"x\n  w := x", "a name is bound by `=`"},
+        {"x\n  x++", "bind a name to the result"},
+        {"x |> relu", "write f(x)"},
+        {"x .* a", "operators work on elements"},
+        {"x'", "transpose(x)"},
+        {".5 * x", "a digit on both sides of its point"},
+        {"1. * x", "a digit on both sides of its point"},
+        {"1.0f * x", "a number has no letters behind it"},
+        {"x /* all */", "a comment begins with `#`"},
+        {"x + \\\n  a", "inside brackets"},
+        {"x\n  if i:", "a choice is `a if c else b`"},
+        {"x\n  np.add.at(x, i, a)", "a statement binds a name"},
+        {"x\n  x[0] = a", "a statement binds a name"},
+        {"x\n  w: f32[4] = x", "a name has no type here"},
+        {"x\n  def f(q): return q", "a `def` stands outside of graphs"},
+        {"x, a", "several values are a list"},
+        {"{x}", "a list stands in square brackets"},
+        {"x as f32", "another dtype is `cast(x, f32)`"},
+        {"x in a", "`any(x == a)`"},
+        {"cast(x, fp8)", "Did you mean `f8e4m3`?"},
+        {"cast(x, int4)", "the narrowest dtypes have 8 bits"},
+        {"cast(x, \"f16\")", "a name without quotes"},
+        {"lax.switch(i, x, a)", "write `where(i == 0, x, where(i == 1, a, b))`"},
+        {"lax.scan(f, x, a)", "write `loop t in 0:4 with s = x[0] { return s + a[t] }`"},
+        {"lax.dynamic_slice_in_dim(x, 0, 2)", "write `dynamic_slice("},
+        {"popcount(i)", "write `sum(unsqueeze(i, -1) >> iota([32]) & 1, axis=-1)`"},
+        {"lax.no_such_function(x)", "Functions have no module in front."},
+        {"sqrtf(x)", "Did you mean `sqrt`?"},
+    };
+    expect_told(cases, sizeof cases / sizeof cases[0]);
 }
 
 Test(names, what_other_languages_write_is_told_as_it_is_written_here) {
@@ -177,10 +248,5 @@ Test(names, what_other_languages_write_is_told_as_it_is_written_here) {
         {"sum(x, keepdim=true)", "Did you mean `keep`?"},
         {"std(x, unbiased=true)", "Did you mean `correction`?"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena *arena = arena_new(NULL);
-        const char *told = said_of(arena, cases[i][0]);
-        cr_expect(strstr(told, cases[i][1]), "%s: %s", cases[i][0], told);
-        arena_free(arena);
-    }
+    expect_told(cases, sizeof cases / sizeof cases[0]);
 }

@@ -6,7 +6,7 @@ graph g(x: f32[B]) -> (y: f32[B], z: f32[B]) {
   a = x +
   # error@+1 syntax: unexpected `)`, expected an expression
   b = relu(x + ) * 2
-  # error@+1 syntax: unexpected `(`, expected `=` or `,`
+  # error@+1 syntax: unexpected `(`: a statement binds a name, as in `y = f(x)`, and nothing else happens
   relu(x)
   # error@+1 syntax: unexpected `<`: comparisons do not chain
   e = x < 1 < 2
