@@ -102,7 +102,8 @@ Sema *front_new(Arena *arena, StrTab *strings, Diags *diags) {
                    .strings = strings,
                    .diags = diags,
                    .n_errors_before = diags->n_errors,
-                   .prelude = prelude_new(arena, strings, diags)};
+                   .prelude = prelude_new(arena, strings, diags),
+                   .callees = arena_array(arena, Callee, N_CALLEES)};
     return sema;
 }
 
@@ -145,6 +146,7 @@ static const AstDef *parse_expression(Sema *sema, const char *expression, uint32
     text_printf(&text, ") = %s\n", expression);
     const Source *source = source_new(sema->arena, "expression", text.data, text.n_bytes);
     sema->file = include_parse(sema->arena, sema->strings, sema->diags, source, NULL);
+    memset(sema->callees, 0, N_CALLEES * sizeof *sema->callees);
     return sema->file && sema->file->defs.n ? sema->file->defs.data[0] : NULL;
 }
 

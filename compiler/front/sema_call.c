@@ -49,10 +49,16 @@ static const AstDef *def_in(const AstFile *file, Str name) {
 /* What a name calls: a def, else an op, else a row of calls.def. The program's own defs take
  * precedence over ops and the prelude's, except inside the prelude. */
 static const AstDef *find_callee(const Sema *sema, Str name, OpId *op) {
-    const AstDef *def = NULL;
-    if (!prelude_is_source(sema->prelude, sema->frame->source)) def = def_in(sema->file, name);
-    *op = def ? OP_NONE : op_by_name(name);
-    return def || *op ? def : prelude_def(sema->prelude, name);
+    bool is_prelude = prelude_is_source(sema->prelude, sema->frame->source);
+    Callee *last = &sema->callees[((uintptr_t)name >> 4) % N_CALLEES];
+    if (last->name != name || last->is_prelude != is_prelude) {
+        const AstDef *def = is_prelude ? NULL : def_in(sema->file, name);
+        OpId own = def ? OP_NONE : op_by_name(name);
+        if (!def && !own) def = prelude_def(sema->prelude, name);
+        *last = (Callee){name, is_prelude, def, own};
+    }
+    *op = last->op;
+    return last->def;
 }
 
 bool sema_is_callable(const Sema *sema, Str name) {

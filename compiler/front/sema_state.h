@@ -82,6 +82,16 @@ typedef struct Frame {
     Value result;
 } Frame;
 
+/* What a name called last, in the program or in the prelude. */
+typedef struct Callee {
+    Str name; /* interned */
+    bool is_prelude;
+    const AstDef *def;
+    OpId op;
+} Callee;
+
+enum { N_CALLEES = 128 };
+
 typedef struct Sema {
     Arena *arena;
     Arena *scratch; /* of the nodes of a graph that is not finished */
@@ -91,6 +101,7 @@ typedef struct Sema {
     DimTab *dims;
     const AstFile *file;
     Prelude *prelude;
+    Callee *callees;  /* the last of each hash of a name */
     Scope dim_scope;  /* the file's dims, as VALUE_INT */
     Builder *builder; /* of the current graph */
     Frame *frame;

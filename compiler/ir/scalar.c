@@ -8,9 +8,9 @@
 #include <math.h>
 
 struct ScalarTab {
+    VecScalar nodes; /* the first member: see scalar.h */
     Arena *arena;
     IndexTab *indices;
-    Vec(Scalar) nodes; /* [0] is unused and stands for SCALAR_NONE */
     Vec(Guard) guards; /* [0] is unused and stands for GUARD_NONE */
     HashIds ids;       /* hash table of nodes */
     bool has_late_ids; /* `ids` is empty, and gets the nodes when one is added */
@@ -69,14 +69,6 @@ Arena *scalartab_arena(const ScalarTab *tab) {
 
 IndexTab *scalartab_indices(const ScalarTab *tab) {
     return tab->indices;
-}
-
-uint32_t scalar_count(const ScalarTab *tab) {
-    return tab->nodes.n - 1;
-}
-
-const Scalar *scalar_get(const ScalarTab *tab, ScalarId id) {
-    return &tab->nodes.data[id];
 }
 
 static uint64_t scalar_hash(const Scalar *s) {

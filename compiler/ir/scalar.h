@@ -4,6 +4,7 @@
 #ifndef FUSEC_IR_SCALAR_H
 #define FUSEC_IR_SCALAR_H
 
+#include "base/vec.h"
 #include "ir/index.h"
 #include "ir/prim.h"
 
@@ -49,6 +50,9 @@ typedef struct Scalar {
 
 typedef struct ScalarTab ScalarTab;
 
+/* A table begins with its scalars; [0] is unused and stands for SCALAR_NONE. */
+typedef Vec(Scalar) VecScalar;
+
 ScalarTab *scalartab_new(Arena *arena, IndexTab *indices);
 /* Makes the table build programs of --numerics=fast: shorter forms of primitives, and roundings of
  * scalar_round only where the narrow value itself is used. */
@@ -56,8 +60,13 @@ void scalartab_set_fast(ScalarTab *tab);
 bool scalartab_is_fast(const ScalarTab *tab);
 IndexTab *scalartab_indices(const ScalarTab *tab);
 Arena *scalartab_arena(const ScalarTab *tab);
-uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
-const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
+/* Ids run from 1 to count. */
+static inline uint32_t scalar_count(const ScalarTab *tab) {
+    return ((const VecScalar *)tab)->n - 1;
+}
+static inline const Scalar *scalar_get(const ScalarTab *tab, ScalarId id) {
+    return &((const VecScalar *)tab)->data[id];
+}
 /* A copy with the same ids, over the same indices. */
 ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab);
 /* The same for a table that lies in memory that is freed. It takes the least memory as long as no

@@ -149,6 +149,7 @@ static void check_init(Checker *c, const Kernel *kernel, uint32_t k) {
     if (!kernel->is_init) return;
     if (k > 0 && !c->plan->kernels.data[k - 1].is_init)
         fault(c, kernel, "is an init step, but comes after kernel", k - 1);
+    if (!kernel->symbols) return;
     uint64_t open = kernel->symbols & ~graph_param_symbols(c->plan->graph);
     for (uint32_t i = 0; i < DIM_MAX_SYMBOLS; i++)
         if (open >> i & 1) fault(c, kernel, "is an init step, but no param fixes dim", i);

@@ -30,7 +30,7 @@ typedef struct Rewriter {
     const uint32_t *online; /* online_of, as it was */
     uint32_t *n_users;
     Change *change;
-    OnlineFound *found;    /* per node that is NODE_ONLINE, or has a reason */
+    OnlineFound **found;   /* per node that is NODE_ONLINE, or has a reason; else NULL */
     OnlineLog *logs;       /* per node that is NODE_LOG */
     OnlineReason *reasons; /* per node: why it did not become NODE_ONLINE */
     uint32_t *arg;         /* per node that is NODE_DIVIDED: its dividend */
@@ -38,6 +38,16 @@ typedef struct Rewriter {
     NodeId *moved;         /* per node: what took its place */
     NodeId *wide;          /* per node that is NODE_ONLINE: the op's result, before it is rounded */
 } Rewriter;
+
+/* Zeros where nothing was found. */
+static const OnlineFound *found_of(const Rewriter *r, NodeId id) {
+    static const OnlineFound none;
+    return r->found[id] ? r->found[id] : &none;
+}
+
+static void keep_found(Rewriter *r, NodeId id, const OnlineFound *found) {
+    r->found[id] = arena_copy(r->b->arena, found, sizeof *found);
+}
 
 static void count_users(Rewriter *r) {
     const Graph *graph = r->b->graph;
@@ -83,19 +93,19 @@ static void find_quotient(Rewriter *r, NodeId id) {
     if (online_find_quotient(r->b, id, &found, &reason)) {
         r->change[id] = NODE_DIVIDED;
         r->change[matmul] = NODE_ONLINE;
-        r->found[matmul] = found;
+        keep_found(r, matmul, &found);
         r->arg[id] = arg;
         r->reasons[matmul].message = NULL;
     } else if (reason.message) {
         r->reasons[matmul] = reason;
-        r->found[matmul] = found;
+        keep_found(r, matmul, &found);
     }
 }
 
 /* Whether it is a product of a block with a softmax of the block, which has to become an op. Where
  * the whole graph is rewritten, a product of a block may read exponentials from outside of it. */
 static bool is_asked(const Rewriter *r, NodeId id) {
-    NodeId power = r->found[id].power;
+    NodeId power = found_of(r, id)->power;
     return r->online[id] && (power == NODE_NONE || r->online[power]);
 }
 
@@ -144,7 +154,7 @@ static bool reads(const Rewriter *r, NodeId id, uint32_t k) {
     case NODE_COPIED:
         return true;
     case NODE_ONLINE:
-        return k != r->found[id].side;
+        return k != found_of(r, id)->side;
     case NODE_DIVIDED:
         return k == r->arg[id];
     case NODE_LOG:
@@ -162,7 +172,7 @@ static NodeFlags find_needed(const Rewriter *r) {
         if (!node_has(needed, id, NEEDED)) continue;
         for (uint32_t k = 0; k < r->nodes[id].n_args; k++)
             if (reads(r, id, k)) node_add(needed, r->nodes[id].args[k], NEEDED);
-        if (r->change[id] == NODE_ONLINE) node_add(needed, r->found[id].scores, NEEDED);
+        if (r->change[id] == NODE_ONLINE) node_add(needed, found_of(r, id)->scores, NEEDED);
         if (r->change[id] == NODE_LOG) node_add(needed, r->logs[id].scores, NEEDED);
     }
     return needed;
@@ -176,7 +186,7 @@ static void leave_read(Rewriter *r) {
         NodeId matmul =
             r->change[id] == NODE_DIVIDED ? online_quotient_of(r->b->graph, id, &arg) : id;
         if (r->change[id] == NODE_COPIED || r->change[id] == NODE_LOG) continue;
-        if (!r->online[matmul] && node_has(needed, r->found[matmul].power, NEEDED)) {
+        if (!r->online[matmul] && node_has(needed, found_of(r, matmul)->power, NEEDED)) {
             r->change[id] = NODE_COPIED;
             r->reasons[matmul].message = "something else reads its softmax too";
         }
@@ -187,7 +197,7 @@ static void leave_read(Rewriter *r) {
 static void find_scored(Rewriter *r) {
     for (NodeId id = r->n; id-- > 0;) {
         OpClass cls = op_info(r->nodes[id].op)->cls;
-        if (r->change[id] == NODE_ONLINE) node_add(r->scored, r->found[id].scores, SCORED);
+        if (r->change[id] == NODE_ONLINE) node_add(r->scored, found_of(r, id)->scores, SCORED);
         if (r->change[id] == NODE_LOG) node_add(r->scored, r->logs[id].scores, SCORED);
         if (!node_has(r->scored, id, SCORED) ||
             (cls != CLASS_ELTWISE && cls != CLASS_CAST && cls != CLASS_VIEW))
@@ -217,7 +227,7 @@ static bool may_be_early(const Rewriter *r, NodeId value, NodeId id) {
 /* Whether the product's weights are those of the logarithm, row by row in one order, and its values
  * may be made before it. */
 static bool has_weights_of(const Rewriter *r, NodeId matmul, NodeId id) {
-    const OnlineFound *found = &r->found[matmul];
+    const OnlineFound *found = found_of(r, matmul);
     const OnlineLog *log = &r->logs[id];
     const Node *product = &r->nodes[matmul];
     const Shape *scores = &r->nodes[log->scores].shape;
@@ -241,6 +251,13 @@ static bool has_weights_of(const Rewriter *r, NodeId matmul, NodeId id) {
            dim_lo(r->b->dims, product->shape.dims[2 * rows.rank - 1 - m]) > 0;
 }
 
+static bool find_product(Rewriter *r, NodeId id) {
+    OnlineFound found = {.matmul = 0};
+    bool is_found = online_find_product(r->b, id, &found, &r->reasons[id]);
+    if (is_found || r->reasons[id].message) keep_found(r, id, &found);
+    return is_found;
+}
+
 /* Outside of blocks rows are quantised as they are written: a row's own step is half as large as
  * that of the recurrence may be, and integers are multiplied faster by themselves. */
 static bool find_quantized(Rewriter *r, NodeId id) {
@@ -248,7 +265,7 @@ static bool find_quantized(Rewriter *r, NodeId id) {
     OnlineReason reason = r->reasons[id];
     if (!r->online[id]) return false;
     bool is_found = online_find_quantized(r->b, id, &found, &reason);
-    if (is_found || (reason.message && !r->reasons[id].message)) r->found[id] = found;
+    if (is_found || (reason.message && !r->reasons[id].message)) keep_found(r, id, &found);
     r->reasons[id] = is_found ? (OnlineReason){NULL, NULL} : reason;
     return is_found;
 }
@@ -272,7 +289,7 @@ static bool has_rows_of_scores(const Rewriter *r, NodeId id, NodeId scores, uint
 /* The greatest values of rows that products find too. */
 static void find_greatest(Rewriter *r) {
     for (NodeId id = 0; id < r->n; id++) {
-        const OnlineFound *found = &r->found[id];
+        const OnlineFound *found = found_of(r, id);
         if (r->change[id] != NODE_ONLINE || op_info(found->op)->power) continue;
         NodeId greatest = found->greatest;
         uint32_t rank = r->nodes[found->scores].shape.rank, axis = rank - (found->side ? 2 : 1);
@@ -294,8 +311,7 @@ static void find_all(Rewriter *r) {
             r->change[id] = NODE_LOG;
         else if (!graph_is_matmul(graph, id))
             find_quotient(r, id);
-        else if (online_find_product(r->b, id, &r->found[id], &r->reasons[id]) ||
-                 find_quantized(r, id))
+        else if (find_product(r, id) || find_quantized(r, id))
             r->change[id] = NODE_ONLINE;
     }
     if (r->b->rewrites) leave_read(r);
@@ -349,7 +365,7 @@ static NodeId swap_last(Builder *b, NodeId id) {
  * product of transposed values. */
 static bool make_operands(Rewriter *r, NodeId id, NodeId *scores, NodeId *values) {
     Builder *b = r->b;
-    const OnlineFound *found = &r->found[id];
+    const OnlineFound *found = found_of(r, id);
     const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
     *values = r->moved[r->nodes[id].args[1 - found->side]];
     *scores = replay(r, &found->exponent, r->moved[found->scores]);
@@ -363,7 +379,7 @@ static bool make_operands(Rewriter *r, NodeId id, NodeId *scores, NodeId *values
 
 static NodeId make_online(Rewriter *r, NodeId id) {
     Builder *b = r->b;
-    const OnlineFound *found = &r->found[id];
+    const OnlineFound *found = found_of(r, id);
     const Node *matmul = &r->nodes[id];
     const OnlineNodes nodes = {.b = b, .nodes = r->nodes, .moved = r->moved};
     NodeId scores, values, factor;
@@ -435,7 +451,7 @@ static NodeId make_log(Rewriter *r, NodeId id) {
     const OnlineLog *log = &r->logs[id];
     NodeId matmul = 0, scores, values;
     while (matmul < r->n && !has_weights_of(r, matmul, id)) matmul++;
-    const OnlineFound *found = matmul < r->n ? &r->found[matmul] : NULL;
+    const OnlineFound *found = matmul < r->n ? found_of(r, matmul) : NULL;
     bool is_made = found ? make_early(r, r->nodes[matmul].args[1 - found->side], id) &&
                                make_operands(r, matmul, &scores, &values)
                          : make_alone(r, log, &scores, &values);
@@ -570,7 +586,7 @@ static void check_rest(Rewriter *r) {
 /* Notes what became of the softmaxes of the graph. */
 
 static void note(const Rewriter *r, NodeId id, OpId op, const char *why_left) {
-    const OnlineFound *found = &r->found[id];
+    const OnlineFound *found = found_of(r, id);
     Graph *graph = r->b->graph;
     SoftmaxNote made = {
         .op = op, .name = r->nodes[id].name, .span = r->nodes[id].span, .why_left = why_left};
@@ -589,14 +605,14 @@ static void note_all(const Rewriter *r) {
     NodeFlags told = node_flags_new(r->b->arena, graph->nodes.n);
     for (NodeId id = 0; id < r->n; id++)
         if ((r->change[id] == NODE_ONLINE || r->reasons[id].message) &&
-            r->found[id].power != NODE_NONE)
-            node_add(told, r->moved[r->found[id].power], TOLD);
+            found_of(r, id)->power != NODE_NONE)
+            node_add(told, r->moved[found_of(r, id)->power], TOLD);
     for (NodeId id = 0; id < r->n; id++) {
         NodeId moved = r->moved[id];
         NodeId power = online_summed_powers(graph, moved);
         if (!node_has(live, moved, BUILD_LIVE)) continue;
-        if (r->change[id] == NODE_ONLINE && op_info(r->found[id].op)->power)
-            note(r, id, r->found[id].op, NULL);
+        if (r->change[id] == NODE_ONLINE && op_info(found_of(r, id)->op)->power)
+            note(r, id, found_of(r, id)->op, NULL);
         else if (r->reasons[id].message)
             note(r, id, r->nodes[id].op, r->reasons[id].message);
         else if (power != NODE_NONE && !node_has(told, power, TOLD))
@@ -617,7 +633,7 @@ void build_make_online(Builder *b) {
                   .online = b->online_of.data};
     r.n_users = arena_array(b->arena, uint32_t, n);
     r.change = arena_array(b->arena, Change, n);
-    r.found = arena_array(b->arena, OnlineFound, n);
+    r.found = arena_array(b->arena, OnlineFound *, n);
     r.reasons = arena_array(b->arena, OnlineReason, n);
     r.logs = arena_array(b->arena, OnlineLog, n);
     r.arg = arena_array(b->arena, uint32_t, n);
