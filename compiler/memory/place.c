@@ -6,6 +6,7 @@
 #include "memory/place.h"
 
 #include "base/checked.h"
+#include "base/hashids.h"
 #include "cost/cost.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum {
     MAX_ENDS = 8,         /* of the workspace; further ends are merged into a bound */
     MAX_END_TERMS = 64,   /* of all ends together: small enough for a manifest's expression */
     MOST_TRIES = 1 << 19, /* after that many tried places, no further order is tried */
+    N_PROOFS = 1 << 13,   /* that are kept */
     FIXED = 0             /* growth of a constant size */
 };
 
@@ -43,8 +45,11 @@ typedef enum { BY_INDEX, BY_FROM, BY_TO, N_ORDERS } OrderOf;
 typedef struct Met {
     uint32_t *items, n;
     uint32_t *ordered[N_ORDERS];
-    bool *is;         /* per item: whether it is among them */
-    int64_t *highest; /* per item of ordered[BY_FROM]: the highest end of the items up to it */
+    bool *is; /* per item: whether it is among them */
+    /* At the first cost point, per item of ordered[BY_FROM]: where it begins, and the highest end
+     * of the items up to it. */
+    int64_t *from, *highest;
+    uint32_t n_below; /* of these: they begin below the end of the last place; ends ascend */
     uint32_t in_way;  /* the item of which the last place was not proven to be clear; NO_ITEM: none
                        */
 } Met;
@@ -60,6 +65,12 @@ typedef struct Lives {
     uint32_t n_leaves; /* a power of two */
 } Lives;
 
+/* Whether dim `a` is never above dim `b`. */
+typedef struct Proof {
+    DimId a, b; /* DIM_NONE: there is no proof here */
+    bool is_below;
+} Proof;
+
 typedef struct Packer {
     Arena *arena;
     DimTab *dims;
@@ -73,6 +84,7 @@ typedef struct Packer {
     Met met; /* of the item that is being placed */
     Vec(Level) ends;
     uint64_t n_tries; /* in all orders */
+    Proof *proofs;    /* by hash: the same offsets are compared again and again */
 } Packer;
 
 static Level level_of(const Packer *p, DimId dim, uint32_t *counts) {
@@ -88,12 +100,18 @@ static bool are_below(const Packer *p, const int64_t *a, const int64_t *b) {
     return true;
 }
 
+static bool is_proven(const Packer *p, DimId a, DimId b) {
+    Proof *proof = &p->proofs[hash_mix(a, b) % N_PROOFS];
+    if (proof->a != a || proof->b != b) *proof = (Proof){a, b, dim_always_le(p->dims, a, b)};
+    return proof->is_below;
+}
+
 static bool is_below(const Packer *p, const Level *a, const Level *b) {
     if (a->dim == b->dim) return true;
     if (!are_below(p, a->at, b->at)) return false;
     bool has_less = true;
     for (uint32_t i = 0; i < p->sizes.n && has_less; i++) has_less = a->counts[i] <= b->counts[i];
-    return has_less || dim_always_le(p->dims, a->dim, b->dim);
+    return has_less || is_proven(p, a->dim, b->dim);
 }
 
 static uint32_t *new_counts(const Packer *p) {
@@ -271,14 +289,15 @@ static void order_met(Packer *p, OrderOf order) {
 static void find_met(Packer *p, const Item *item) {
     Met *met = &p->met;
     int64_t highest = 0;
-    met->n = 0;
+    met->n = met->n_below = 0;
     met->in_way = NO_ITEM;
     if (p->n_placed) list_met(p, &p->rooms[item->room], 1, 0, p->lives.n_leaves);
     for (uint32_t i = 0; i < met->n; i++) met->is[met->items[i]] = true;
     for (uint32_t order = 0; order < N_ORDERS; order++) order_met(p, (OrderOf)order);
     for (uint32_t i = 0; i < met->n; i++) {
-        int64_t to = p->items.data[met->ordered[BY_FROM][i]].to.at[0];
-        if (to > highest) highest = to;
+        const Item *other = &p->items.data[met->ordered[BY_FROM][i]];
+        if (other->to.at[0] > highest) highest = other->to.at[0];
+        met->from[i] = other->from.at[0];
         met->highest[i] = highest;
         met->is[met->items[i]] = false;
     }
@@ -321,20 +340,13 @@ static bool may_be_clear(const Packer *p, const Level *from, const Level *to) {
     return true;
 }
 
-/* Whether the item at `from` overlaps another item at the first cost point, which rules the place
- * out before the whole proof is tried. */
-static bool is_taken(const Packer *p, const Item *item, int64_t from) {
-    const Met *met = &p->met;
+/* Whether the item at `from`, which is no lower than the last place, overlaps another item at the
+ * first cost point, which rules the place out before the whole proof is tried. */
+static bool is_taken(Packer *p, const Item *item, int64_t from) {
+    Met *met = &p->met;
     int64_t size = item->size.at[0], to = from > INT64_MAX - size ? INT64_MAX : from + size;
-    uint32_t low = 0, high = met->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->items.data[met->ordered[BY_FROM][middle]].from.at[0] < to)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 && met->highest[low - 1] > from;
+    while (met->n_below < met->n && met->from[met->n_below] < to) met->n_below++;
+    return met->n_below > 0 && met->highest[met->n_below - 1] > from;
 }
 
 /* Most places that are refused are refused because of the item that was in the way of the place
@@ -485,7 +497,9 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     }
     p.met.items = arena_array(arena, uint32_t, rooms->n);
     p.met.is = arena_array(arena, bool, rooms->n);
+    p.met.from = arena_array(arena, int64_t, rooms->n);
     p.met.highest = arena_array(arena, int64_t, rooms->n);
+    p.proofs = arena_array(arena, Proof, N_PROOFS);
     bool is_best = false;
     for (size_t o = 0; o < sizeof orders / sizeof *orders && !is_best; o++) {
         double ratio = 0;
