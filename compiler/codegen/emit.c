@@ -29,8 +29,8 @@ enum {
     /* LLVM's best code takes a time that grows faster than the function. A larger unit gets quick
      * code, and so do all units behind a share of the instructions that a source may have. The
      * largest unit of the examples has 2,325, the largest artifact 54,459. */
-    MOST_BEST_UNIT = 1 << 14,
-    BEST_SHARE = 4,
+    MOST_BEST_UNIT = 1 << 13,
+    BEST_SHARE = 8,
     /* Of all functions of a source of up to 64 KiB: some 44 MB of PTX. */
     MOST_INSTRUCTIONS = 1 << 20,
     INSTRUCTIONS_OF_BYTE = 16
