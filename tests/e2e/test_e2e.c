@@ -337,6 +337,14 @@ Test(e2e, a_wrong_program_is_found) {
 /* Programs that once went wrong. */
 
 static const char *const once_wrong[] = {
+    /* A dim of one value is a number. */
+    ("dim A in 1..1\ndim N in 0..0\n"
+     "graph g(x: f32[7, A], z: f32[3, N]) -> (u: f32[7, A], v: f32, w: f32[3, N]) {\n"
+     "  u = x + 1.0\n  v = u[0, 0]\n  w = flip(z, 1)\n}\n"),
+    /* Rows of which all but the last count, as many as a product of dims says. */
+    ("dim A in 2..1000\ndim B in 1..1000\n"
+     "graph g(x: f32[A, B]) -> (y: f32[A - 1, B], i: i32[A - 1, B]) {\n"
+     "  y, i = sort(x[1:], axis=1)\n}\n"),
     /* The offset -29 of an index, of which a reshape takes a quotient by 8. */
     ("dim T in 1..40\n"
      "graph g(x: i32[T, 7], w: f16[3, 8]) -> (y: f16[T + 4, 3, 29]) {\n"

@@ -428,3 +428,21 @@ Test(dim, rests_of_divisions_are_in_their_ranges) {
     cr_expect_eq(dim_hi(dims, of_s), 4);
     arena_free(w.arena);
 }
+
+/* Terms of which each by itself reaches far: they are bounded together. */
+Test(dim, ranges_of_products_beside_their_factors) {
+    World w = world_new(5);
+    DimTab *dims = w.tab;
+    DimId one = dim_const(dims, 1), m, k;
+    m = dim_symbol(dims, dim_declare(dims, (DimSymbol){"m", 2, 8, 1, NULL}));
+    k = dim_symbol(dims, dim_declare(dims, (DimSymbol){"k", 1, 64, 1, NULL}));
+    DimId less = dim_sub(dims, m, one), rows = dim_mul(dims, less, k);
+    cr_expect(dim_lo(dims, rows) == 1 && dim_hi(dims, rows) == 448);
+    DimId square = dim_mul(dims, m, less);
+    cr_expect(dim_lo(dims, square) == 2 && dim_hi(dims, square) == 56);
+    DimId negative = dim_sub(dims, k, dim_mul(dims, m, k));
+    cr_expect(dim_lo(dims, negative) == -448 && dim_hi(dims, negative) == -1);
+    DimId corner = dim_mul(dims, less, dim_sub(dims, k, one));
+    cr_expect(dim_lo(dims, corner) == 0 && dim_hi(dims, corner) == 441);
+    arena_free(w.arena);
+}

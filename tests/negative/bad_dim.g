@@ -12,8 +12,8 @@ dim E in 1..1.5
 dim F = "8"
 dim N in 0..8
 dim M in 2..8
-# error@+1 bad-dim: the terms of extent `-M + M*M`, each by itself, reach down to -4 (help: Narrow the
-graph f(x: f32[M*M - M], z: f32[N]) -> (y: f32[N]) {
+# error@+1 bad-dim: the terms of extent `M*M - ((M) / (3))*((M) / (2))`, each by itself, reach down to -4 (help: Narrow the
+graph f(x: f32[M*M - M / 3 * (M / 2)], z: f32[N]) -> (y: f32[N]) {
   y = z
 }
 # error@+1 bad-dim: extent `N - 1` can be negative: down to -1

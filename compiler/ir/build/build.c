@@ -339,7 +339,8 @@ DimId build_dim(Builder *b, Str name, int64_t lo, int64_t hi, int64_t multiple) 
         return DIM_NONE;
     }
     DimSymbol symbol = {.name = name, .lo = lo + up, .hi = last, .multiple = multiple};
-    return dim_symbol(b->dims, dim_declare(b->dims, symbol));
+    uint32_t index = dim_declare(b->dims, symbol);
+    return symbol.lo == symbol.hi ? dim_const(b->dims, symbol.lo) : dim_symbol(b->dims, index);
 }
 
 /* An input or a param, in no block. */

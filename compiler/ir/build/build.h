@@ -119,7 +119,8 @@ const char *build_describe(const Builder *b, const Operand *operand);
  * of a module share its dims. */
 Builder *build_new(Arena *arena, DimTab *dims, const Source *source, Str name);
 /* Declares a dim with lo <= value <= hi, all values being multiples of `multiple`, and returns it
- * as an extent. Bounds that are no multiples are drawn in. DIM_NONE after an error. */
+ * as an extent, which of one value is that number. Bounds that are no multiples are drawn in.
+ * DIM_NONE after an error. */
 DimId build_dim(Builder *b, Str name, int64_t lo, int64_t hi, int64_t multiple);
 NodeId build_input(Builder *b, Str name, Dtype dtype, DimList shape);
 /* `key` names the tensor in the weights file; NULL: the param's name does. */

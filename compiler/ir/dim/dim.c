@@ -2,7 +2,7 @@
  *
  * A monomial is an interned sorted list of atoms; a dim is a constant and terms sorted by monomial.
  * Monomials are found by linear search: a graph has a few. */
-#include "ir/dim/dim_state.h"
+#include "ir/dim/dim_range.h"
 
 #include "base/arith.h"
 #include "base/checked.h"
@@ -70,51 +70,6 @@ const DimSymbol *dim_symbol_info(const DimTab *tab, uint32_t symbol) {
     return &tab->symbols.data[symbol];
 }
 
-/* Ranges of atoms and monomials. */
-
-typedef struct Range {
-    bool failed;
-    int64_t lo, hi, multiple;
-} Range;
-
-static Range atom_range(const DimTab *tab, const DimAtom *atom) {
-    if (!atom->is_division) {
-        const DimSymbol *symbol = &tab->symbols.data[atom->symbol];
-        return (Range){.lo = symbol->lo, .hi = symbol->hi, .multiple = symbol->multiple};
-    }
-    const Dim *n = dim_get(tab, atom->numerator), *d = dim_get(tab, atom->divisor);
-    int64_t corners[4] = {floor_div(n->lo, d->lo), floor_div(n->lo, d->hi), floor_div(n->hi, d->lo),
-                          floor_div(n->hi, d->hi)};
-    Range range = {.lo = corners[0], .hi = corners[0], .multiple = 1};
-    for (int i = 1; i < 4; i++) {
-        if (corners[i] < range.lo) range.lo = corners[i];
-        if (corners[i] > range.hi) range.hi = corners[i];
-    }
-    return range;
-}
-
-static Range range_mul(Range a, Range b) {
-    int64_t c[4];
-    Range range = {.failed = !checked_mul(a.lo, b.lo, &c[0]) || !checked_mul(a.lo, b.hi, &c[1]) ||
-                             !checked_mul(a.hi, b.lo, &c[2]) || !checked_mul(a.hi, b.hi, &c[3]) ||
-                             !checked_mul(a.multiple, b.multiple, &range.multiple)};
-    if (range.failed) return range;
-    range.lo = range.hi = c[0];
-    for (int i = 1; i < 4; i++) {
-        if (c[i] < range.lo) range.lo = c[i];
-        if (c[i] > range.hi) range.hi = c[i];
-    }
-    return range;
-}
-
-static Range monomial_range(const DimTab *tab, uint32_t monomial) {
-    const Monomial *m = &tab->monomials.data[monomial];
-    Range range = {.lo = 1, .hi = 1, .multiple = 1};
-    for (uint32_t i = 0; i < m->n_atoms && !range.failed; i++)
-        range = range_mul(range, atom_range(tab, &tab->atoms.data[m->atoms[i]]));
-    return range;
-}
-
 /* Interning. */
 
 static uint32_t intern_monomial(DimTab *tab, const uint32_t *atoms, uint32_t n) {
@@ -171,7 +126,7 @@ static void sum_normalise(Sum *sum) {
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor);
 static Range sum_range(DimTab *tab, Sum *sum, bool keeps);
 
-enum { MAX_DIVISIONS = 4 };
+enum { MAX_DIVISIONS = 4, NO_MONOMIAL = UINT32_MAX };
 
 /* Whether term `at` times `scale` is k d (n / d) with the symbolic or constant divisor d. */
 static bool is_multiple_of_divisor(const DimTab *tab, const Term *term, DimAtom *division,
@@ -264,6 +219,42 @@ static DimId find_sum(const DimTab *tab, const Sum *sum, uint64_t *hash) {
     return DIM_NONE;
 }
 
+/* The monomial without one of its atoms; false if it does not have the atom. */
+static bool without_atom(DimTab *tab, uint32_t monomial, uint32_t atom, uint32_t *rest) {
+    const Monomial m = tab->monomials.data[monomial];
+    uint32_t *atoms = arena_copy(tab->arena, m.atoms, m.n_atoms * sizeof *atoms), at = 0;
+    while (at < m.n_atoms && atoms[at] != atom) at++;
+    if (at == m.n_atoms) return false;
+    for (uint32_t i = at + 1; i < m.n_atoms; i++) atoms[i - 1] = atoms[i];
+    *rest = m.n_atoms > 1 ? intern_monomial(tab, atoms, m.n_atoms - 1) : NO_MONOMIAL;
+    return true;
+}
+
+/* Tightens the bounds of a sum whose terms share an atom by those of atom * (the rest). */
+static void tighten_by_factor(DimTab *tab, const Sum *sum, bool keeps, Range *range) {
+    if (sum->constant || sum->terms.n < 2) return;
+    const Monomial first = tab->monomials.data[sum->terms.data[0].monomial];
+    for (uint32_t a = 0; a < first.n_atoms; a++) {
+        Sum rest = {0};
+        bool is_shared = true;
+        for (uint32_t i = 0; i < sum->terms.n && is_shared; i++) {
+            uint32_t monomial;
+            is_shared = without_atom(tab, sum->terms.data[i].monomial, first.atoms[a], &monomial);
+            if (is_shared && monomial == NO_MONOMIAL)
+                rest.constant = sum->terms.data[i].coefficient;
+            else if (is_shared)
+                sum_add(tab, &rest, sum->terms.data[i].coefficient, monomial);
+        }
+        if (!is_shared) continue;
+        Range product = sum_range(tab, &rest, keeps);
+        if (!product.failed)
+            product = range_mul(product, atom_range(tab, &tab->atoms.data[first.atoms[a]]));
+        if (product.failed) continue;
+        if (product.lo > range->lo) range->lo = product.lo;
+        if (product.hi < range->hi) range->hi = product.hi;
+    }
+}
+
 static Range normal_range(DimTab *tab, const Sum *sum, bool keeps) {
     Range all = {.lo = sum->constant, .hi = sum->constant, .multiple = gcd(sum->constant, 0)};
     for (uint32_t i = 0; i < sum->terms.n; i++) {
@@ -279,6 +270,8 @@ static Range normal_range(DimTab *tab, const Sum *sum, bool keeps) {
     }
     for (uint32_t i = 0; i < sum->terms.n && is_worth_tightening(tab, sum); i++)
         tighten(tab, sum, i, keeps, &all);
+    tighten_by_factor(tab, sum, keeps, &all);
+    tighten_from_least(tab, sum->constant, sum->terms.data, sum->terms.n, &all);
     return all;
 }
 
