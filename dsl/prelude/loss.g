@@ -232,17 +232,21 @@ def hinge_embedding_loss(x, target, margin=1.0, reduction="mean") {
   return cast(reduced(where(target > 0, z, maximum(margin - z, 0)), reduction), dtype(x))
 }
 
-# The cosine of the angle between `a` and `b` along `axis`.
+# The cosine of the angle between `a` and `b` along `axis`. A length below `eps` counts as `eps`.
 def cosine_similarity(a, b, axis=1, eps=1e-8) {
   p = cast(a, compute(a))
   q = cast(b, compute(a))
-  size = norm(p, axis=axis) * norm(q, axis=axis)
-  return cast(sum(p * q, axis=axis) / maximum(size, eps), dtype(a))
+  size = maximum(norm(p, axis=axis), eps) * maximum(norm(q, axis=axis), eps)
+  return cast(sum(p * q, axis=axis) / size, dtype(a))
 }
 
-# 1 - cosine where the target is 1, and max(0, cosine - margin) where it is -1: [N, C] or [C], a loss for each row.
+# 1 - cosine where the target is 1, and max(0, cosine - margin) where it is -1: [N, C] or [C], a loss for each row. As in
+# PyTorch, 1e-12 is added to the square of each length.
 def cosine_embedding_loss(a, b, target, margin=0.0, reduction="mean") {
-  c = cosine_similarity(cast(a, compute(a)), cast(b, compute(a)), axis=class_axis(a))
+  p = cast(a, compute(a))
+  q = cast(b, compute(a))
+  k = class_axis(a)
+  c = sum(p * q, axis=k) / sqrt((sum(p * p, axis=k) + 1e-12) * (sum(q * q, axis=k) + 1e-12))
   return cast(reduced(where(target > 0, 1 - c, maximum(c - margin, 0)), reduction), dtype(a))
 }
 

@@ -152,6 +152,22 @@ def hypot(a, b) {
   return cast(where(p == inf || q == inf, inf, m * sqrt(1 + s * s)), dtype(as_operand(a, b)))
 }
 
+# a / b rounded down, as NumPy and PyTorch have it: of floats the exact quotient, which may lie below the rounded one. One
+# of the two may be a number.
+def floor_divide(a, b) {
+  p = as_computed(as_operand(a, b))
+  q = as_computed(as_operand(b, a))
+  r = p % q
+  rounded_up = cast(r != 0 && (r < 0) != (q < 0), dtype(p))
+  return cast(p / q - rounded_up if is_whole(p) else floor_of_floats(p, q, (p - r) / q - rounded_up), dtype(as_operand(a, b)))
+}
+
+# `floor_divide` of floats, of which `n` is the rounded quotient without its rest.
+def floor_of_floats(p, q, n) {
+  m = floor(n)
+  return where(q == 0, p / q, where(n - m > 0.5, m + 1, m))
+}
+
 # The integer part.
 def trunc(x) = x if is_whole(x) else where(x < 0, ceil(x), floor(x))
 

@@ -247,7 +247,7 @@ def adaptive_axis(x, axis, o, is_max) {
 
 # The same where the axis is a dim: each part is the axis without the elements outside.
 def adaptive_counted(x, axis, o, is_max) {
-  t = i32 if most(dim(x, axis) * o + o) < 2147483647 else i64
+  t = place_type(dim(x, axis) * o + o)
   behind = [1] * (rank(x) - axis - 1)
   n = extent(x, axis, t)
   i = iota([o], dtype=t)

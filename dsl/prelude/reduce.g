@@ -9,15 +9,15 @@ def logsumexp(x, axis=-1, keep=false) {
   return cast(s + reshape(top, s.shape), dtype(x))
 }
 
-# The variance, in two passes: the mean first, then the squares of what is left, over n - `correction`.
-# The default is not PyTorch's: `correction=0` is the variance of a population, as NumPy has it. Write `correction=1` for
+# The variance, in two passes: the mean first, then the squares of what is left, over n - `correction`, or 0 if
+# that is less. The default is not PyTorch's: `correction=0` is the variance of a population, as NumPy has it. Write `correction=1` for
 # PyTorch's `var(x)`, which estimates it from a sample.
 def var(x, axis=none, keep=false, correction=0) {
   z = cast(x, compute(x))
   d = z - mean(z, axis=axis, keep=true)
   n = count(z, axis, keep)
   squares = d * d
-  v = mean(squares, axis, keep) if correction == 0 else sum(squares, axis, keep) / (n - correction)
+  v = mean(squares, axis, keep) if correction == 0 else sum(squares, axis, keep) / maximum(n - correction, 0)
   return cast(v, dtype(x))
 }
 

@@ -80,7 +80,8 @@ def interpolate_between(x, axis, m, factor, is_cubic) {
 
 # One axis of x as m elements, each the one of x before its place.
 def interpolate_nearest(x, axis, m, scale) {
-  return gather(x, iota([m]) * dim(x, axis) / m, axis) if scale == none else repeat_interleave(x, scale, axis)
+  n = dim(x, axis)
+  return gather(x, iota([m], dtype=place_type(n * m)) * n / m, axis) if scale == none else repeat_interleave(x, scale, axis)
 }
 
 # The same where the places are multiples of 1 / `factor`, which is no integer, or with `is_exact` half of that more.
@@ -99,7 +100,8 @@ def interpolate_nearest_places(x, axis, m, factor, is_exact) {
 
 # One axis of x as m elements, each the one of x in which the middle of its place lies.
 def interpolate_nearest_exact(x, axis, m, scale) {
-  at = (2 * iota([m]) + 1) * dim(x, axis) / (2 * m) if scale == none else none
+  n = dim(x, axis)
+  at = (2 * iota([m], dtype=place_type(2 * n * m)) + 1) * n / (2 * m) if scale == none else none
   return repeat_interleave(x, scale, axis) if at == none else gather(x, at, axis)
 }
 

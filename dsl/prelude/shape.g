@@ -211,7 +211,7 @@ def arange(start=none, end=none, step=1, dtype=none) {
   is_integer = kind(stop) != "float" && kind(start) != "float" && kind(step) != "float"
   given = end if kind(end) == "dtype" else dtype
   of = given if given != none else i32 if is_integer else f32
-  plain = cast(iota([stop]), of) if is_integer && !has_begin else none
+  plain = cast(iota([stop], dtype=place_type(stop)), of) if is_integer && !has_begin else none
   floats = none if is_integer else arange_of_floats(start if has_begin else 0, stop, step, of)
   return arange_from(start, end, step, of) if plain == none && is_integer else floats if plain == none else plain
 }
@@ -228,7 +228,8 @@ def arange_from(start, end, step, dtype) {
   is_good = step != 0
   size = step if step > 0 else -step if is_good else error("`step` is 0")
   n = (end - start + size - 1) / size if step > 0 else (start - end + size - 1) / size
-  i = iota([n])
+  is_small = most(start) < 2147483648 && most(-start) < 2147483648 && most(end) < 2147483648 && most(-end) < 2147483648
+  i = iota([n], dtype=place_type(n * size) if is_small else i64)
   return cast((i if step == 1 else i * step) + start, dtype)
 }
 
@@ -267,6 +268,9 @@ def one_hot(x, num_classes, dtype=i32) {
 
 # The extent of an axis as a tensor [1], for arithmetic with a dim that may be known only at run time.
 def extent(x, axis, dtype=i32) = as_extent(dim(x, axis), dtype)
+
+# The dtype of numbers from 0 to n.
+def place_type(n) = i32 if most(n) < 2147483647 else i64
 
 # An integer as a tensor [1].
 def as_extent(n, dtype) = expand(const(n, dtype), [1]) if is_known(n) else iota([n + 1], dtype=dtype)[n:]
@@ -312,10 +316,10 @@ def take_in_axis(x, indices, k) {
   n_rows = n_elements(x.shape[:k])
   n_columns = n_elements(x.shape[k + 1:])
   n_taken = dim(indices, k) if most(n_rows * n_columns) == 0 else -1
-  place_type = i32 if most(n_rows * dim(x, k) * n_columns) < 2147483647 else i64
-  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), place_type)
-  begin = expand(places_of_columns(n_rows, dim(x, k), n_columns, place_type), at.shape)
-  place = begin + (at if most(n_columns) <= 1 else at * as_extent(n_columns, place_type))
+  of = place_type(n_rows * dim(x, k) * n_columns)
+  at = cast(reshape(indices, [n_rows, n_taken, n_columns]), of)
+  begin = expand(places_of_columns(n_rows, dim(x, k), n_columns, of), at.shape)
+  place = begin + (at if most(n_columns) <= 1 else at * as_extent(n_columns, of))
   taken = reshape(gather(reshape(x, [-1]), place), indices.shape)
   return expand(x, indices.shape) if is_known(dim(x, k)) && most(dim(x, k)) == 1 else taken
 }

@@ -13,7 +13,7 @@ def topk(x, k, axis=-1, largest=true) {
   a = axis_of(axis, rank(x))
   n = dim(x, a)
   m = k if most(k - n) <= 0 && k >= 0 else error("`k` is {k}, and axis {a} of `x` has {n} elements")
-  are_few = largest && is_float(x) && 1 < k && k <= 64 && a == rank(x) - 1
+  are_few = largest && is_float(x) && most(-k) < -1 && most(k) <= 64 && a == rank(x) - 1
   at = topk_in_tiles(x, m) if are_few && most(n) > 4096 else topk_at(x, m, a, largest)
   return take_in_axis(x, at, a), at
 }
@@ -22,8 +22,9 @@ def topk(x, k, axis=-1, largest=true) {
 # largest one, and the largest one of the others.
 def topk_at(x, k, axis, largest) {
   is_float_row = is_float(x) && axis == rank(x) - 1
-  return (argmax(x, axis=axis, keep=true) if k == 1 && largest
-          else largest_two(x, axis) if k == 2 && largest && is_float_row
+  n = k if is_known(k) else 0
+  return (argmax(x, axis=axis, keep=true) if n == 1 && largest
+          else largest_two(x, axis) if n == 2 && largest && is_float_row
           else topk_of_order(x, k, axis, largest))
 }
 

@@ -316,11 +316,10 @@ def _(out, a, b):
 @row("div.Tensor_mode", "div.Scalar_mode")
 def _(out, a, b, rounding_mode=None):
     a, b = beside(a, out.dtype), beside(b, out.dtype) if hasattr(b, "to") else constant(b, out.dtype)
-    if rounding_mode is None:
-        return f"{a} / {b}"
-    if out.dtype[0] in "iu":
-        return f"{a} / {b}" if rounding_mode == "trunc" else f"({a} - {remainder(out, a, b)}) / {b}"
-    return f"{rounding_mode}({a} / {b})"
+    if rounding_mode == "floor":
+        return f"floor_divide({a}, {b})"
+    is_cut = rounding_mode == "trunc" and out.dtype[0] not in "iu"
+    return f"trunc({a} / {b})" if is_cut else f"{a} / {b}"
 
 
 def power(x, n):

@@ -29,8 +29,6 @@ graph g(x: f32[T, 8]) -> (y: f32[T, 8]) {
   l = arange()
   # error@+1 unknown-op: unknown op `BCELoss` (help: Did you mean `binary_cross_entropy`?
   m = BCELoss(x, x)
-  # error@+1 unknown-op: unknown op `floor_divide` (help: fusec has no `floor_divide`: it is floor(x / a) of floats, and x / a of integers that are not negative
-  n = floor_divide(x, x)
   # error@+1 unknown-op: unknown op `Sequential` (help: fusec has no `Sequential`: a module is a def with params
   o = Sequential(x)
   y = x

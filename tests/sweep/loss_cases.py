@@ -3,7 +3,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from draw import DTYPES, FLOATS, INTEGERS, call, compute
+from draw import DTYPES, FLOATS, INTEGERS, call, compute, rounded
 from prelude_cases import case, floats_case, wide
 
 
@@ -155,7 +155,7 @@ def angle(d, name):
     a, b, p = (d.floats(dtype, (n, c)) for _ in range(3))
     if name == "cosine_similarity":
         shape = d.shape(1, 3)
-        a, b, axis = d.floats(dtype, shape), d.floats(dtype, shape), d.axis(len(shape))
+        a, b, axis = rounded(dtype, d.floats(dtype, shape) * d.of([1, 1, 1e-6])), d.floats(dtype, shape), d.axis(len(shape))
         wanted = F.cosine_similarity(*wide(a, b), dim=axis).numpy()
         return floats_case(call(name, "a", "b", axis=axis), {"a": (dtype, a), "b": (dtype, b)}, [(dtype, wanted)], 64,
                            8.0)
@@ -169,7 +169,10 @@ def angle(d, name):
     if d.flag(0.2):
         a, b = a[0], b[0]
     t = np.where(d.rng.random(a.shape[:-1]) < 0.5, 1.0, -1.0)
-    cosine = F.cosine_similarity(*wide(a, b), dim=-1).numpy()  # PyTorch's own loss adds 1e-12 to the squares of norms
+    tiny = d.of([1, 1, 1e-6])
+    a = rounded(dtype, a * tiny)
+    square = lambda x: (x * x).sum(-1) + 1e-12  # PyTorch adds the nearest number of f32, of f64 too
+    cosine = (a * b).sum(-1) / np.sqrt(square(a) * square(b))
     wanted = np.where(t > 0, 1 - cosine, np.maximum(cosine - given["margin"], 0))
     wanted = {"none": wanted, "sum": wanted.sum(), "mean": wanted.mean()}[given.get("reduction", "mean")]
     return floats_case(call(name, "a", "b", "t", **given), {"a": (dtype, a), "b": (dtype, b), "t": (dtype, t)},

@@ -238,6 +238,24 @@ def power(d, bounds):
     return Case("pow(a, b)", inputs, [(dtype, wanted)], relative, absolute, batch)
 
 
+@case("floor_divide")
+def floor_divide(d):
+    dtype = d.of(NUMBERS)
+    inputs, batch = operands(d, dtype, 2)
+    if d.flag() and DTYPES[dtype].is_float:  # quotients near integers
+        inputs = {k: (dtype, rounded(dtype, np.round(d.floats(dtype, x.shape, 50)) * 0.1)) for k, (_, x) in inputs.items()}
+    words = ["a", "b"]
+    if d.flag(0.3):
+        words = d.of([["a", 3], ["a", 7], [5, "a"]])
+    values = [inputs[w][1] if isinstance(w, str) else np.asarray(w, inputs["a"][1].dtype) for w in words]
+    with np.errstate(all="ignore"):
+        wanted = np.floor_divide(*(v.astype(np.float64) for v in values) if DTYPES[dtype].is_float else values)
+    inputs = {w: inputs[w] for w in words if isinstance(w, str)}
+    if not DTYPES[dtype].is_float:
+        return Case(call("floor_divide", *words), inputs, [(dtype, wanted)], batch=batch and len(inputs) == 2)
+    return Case(call("floor_divide", *words), inputs, [(dtype, wanted)], 2 * DTYPES[dtype].eps, 0, batch and len(inputs) == 2)
+
+
 @case("atan2", "hypot")
 def of_two(d, name):
     dtype = d.of(FLOATS)

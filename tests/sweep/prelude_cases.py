@@ -33,7 +33,7 @@ PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even"
          "axis_of", "of_rank", "is_same_shape", "whole_numbers", "classes_of_rows", "pool_padding", "is_known",
          "adaptive_counted", "roll_far", "roll_by", "linspace_known", "linspace_counted"}
 PARTS |= {"floats_of", "reduction_word", "reached", "places_of_rows", "is_whole", "as_operand", "as_computed", "lowest", "adaptive_sizes", "places_of", "is_among_axes",
-          "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "take_in_axis", "places_of_columns", "as_extent", "expand_beside", "scatter_shape",
+          "flatten_axes", "arange_of_floats", "take_along_joint", "take_of_axis", "take_in_axis", "places_of_columns", "as_extent", "place_type", "floor_of_floats", "expand_beside", "scatter_shape",
           "first_part", "with_first_part", "with_rest", "scatter_source", "scattered_at", "scaled", "shifted",
           "along_channels", "clamp_form", "leaky_relu_form", "softplus_form", "two_sinh_half", "exp_half", "expm1_narrow",
           "expm1_below"}
@@ -716,7 +716,7 @@ def float_reduction(d, name):
         given = {"p": p} if p != 2 else {}
         wanted = torch.linalg.vector_norm(*wide(x), p, over, keep).numpy()
     else:
-        correction = d.int(0, 1) if n > 1 else 0
+        correction = d.of([0, 1, 1, 3])
         given = {"correction": correction} if correction else {}
         wanted = getattr(torch, name)(*wide(x), over, correction=correction, keepdim=keep).numpy()
     batch = 0 not in over and len(shape) > 1

@@ -70,6 +70,14 @@ def cases():
     for mode in ("floor", "trunc"):
         yield f"div {mode}", (lambda a, b, mode=mode: torch.div(a, b, rounding_mode=mode), [x, y])
         yield f"div {mode} integers", (lambda a, b, mode=mode: torch.div(a, b.abs() + 1, rounding_mode=mode), [i, j])
+    ends = torch.tensor([-128, 127, -91, 91], dtype=torch.int8)
+    for name, size in (("i8", 1), ("i32", 2**24), ("i64", 2**56)):
+        n = ends.to(getattr(torch, "int" + name[1:])) * size
+        yield f"div floor {name}", (lambda a, b: torch.div(a, b, rounding_mode="floor"), [n, (n // size).flip(0) * size + 7])
+    tenths = torch.tensor([1.0, -1.0, 3.0, -7.5, 0.0]), torch.tensor([0.1, 0.1, -0.3, 2.5, 0.1])
+    yield "div floor of quotients near integers", (lambda a, b: (torch.div(a, b, rounding_mode="floor"), torch.div(
+        a.half(), b.half(), rounding_mode="floor"), torch.div(
+            a.bfloat16(), b.bfloat16(), rounding_mode="floor").float()), list(tenths))
     yield "remainder integers", (lambda a: torch.remainder(a, 4), [i])
     yield "remainder number", (lambda a: torch.remainder(a, -0.75), [x])
     for name in "bitwise_and bitwise_or bitwise_xor".split():

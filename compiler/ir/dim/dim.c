@@ -230,9 +230,20 @@ static bool without_atom(DimTab *tab, uint32_t monomial, uint32_t atom, uint32_t
     return true;
 }
 
-/* Tightens the bounds of a sum whose terms share an atom by those of atom * (the rest). */
+static bool has_quotient(const DimTab *tab, const Sum *sum) {
+    bool has = false;
+    for (uint32_t i = 0; i < sum->terms.n; i++) {
+        const Monomial *m = &tab->monomials.data[sum->terms.data[i].monomial];
+        for (uint32_t a = 0; a < m->n_atoms; a++)
+            has = has || tab->atoms.data[m->atoms[a]].is_division;
+    }
+    return has;
+}
+
+/* Tightens the bounds of a sum whose terms share an atom by those of atom * (the rest):
+ * B*T - B*(T/2) is not negative, as T - T/2 is not. */
 static void tighten_by_factor(DimTab *tab, const Sum *sum, bool keeps, Range *range) {
-    if (sum->constant || sum->terms.n < 2) return;
+    if (sum->constant || sum->terms.n < 2 || !has_quotient(tab, sum)) return;
     const Monomial first = tab->monomials.data[sum->terms.data[0].monomial];
     for (uint32_t a = 0; a < first.n_atoms; a++) {
         Sum rest = {0};
