@@ -188,11 +188,11 @@ def count_sorted(x, n) {
 }
 
 # How many elements of `x` are in each of `bins` equal parts of min..max, i32[bins]. The last part has
-# `max` too; elements outside, and NaN, are left out.
+# `max` too; elements outside, and NaN, are left out. The part of z is floor((z - min) * bins / (max - min)), as rounded.
 def histc(x, bins, min, max) {
   z = cast(x, compute(x))
   width = max - min if max > min else error("`max` must be greater than `min`")
-  part = cast(floor((z - min) * (1.0 * bins / width)), i32)
+  part = cast(floor((z - min) * bins / width), i32)
   last = where(z == max, bins - 1, part)
   return bincount(where(z >= min && z <= max, minimum(last, bins - 1), -1), bins)
 }
