@@ -126,7 +126,9 @@ static void sum_normalise(Sum *sum) {
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor);
 static Range sum_range(DimTab *tab, Sum *sum, bool keeps);
 
-enum { MAX_DIVISIONS = 4, NO_MONOMIAL = UINT32_MAX };
+#define NO_MONOMIAL UINT32_MAX
+
+enum { MAX_DIVISIONS = 4 };
 
 /* Whether term `at` times `scale` is k d (n / d) with the symbolic or constant divisor d. */
 static bool is_multiple_of_divisor(const DimTab *tab, const Term *term, DimAtom *division,
