@@ -72,11 +72,19 @@ const DimSymbol *dim_symbol_info(const DimTab *tab, uint32_t symbol) {
 
 /* Interning. */
 
-static uint32_t intern_monomial(DimTab *tab, const uint32_t *atoms, uint32_t n) {
+#define NO_MONOMIAL UINT32_MAX
+
+static uint32_t find_monomial(const DimTab *tab, const uint32_t *atoms, uint32_t n) {
     for (uint32_t i = 0; i < tab->monomials.n; i++) {
         const Monomial *m = &tab->monomials.data[i];
         if (m->n_atoms == n && memcmp(m->atoms, atoms, n * sizeof *atoms) == 0) return i;
     }
+    return NO_MONOMIAL;
+}
+
+static uint32_t intern_monomial(DimTab *tab, const uint32_t *atoms, uint32_t n) {
+    uint32_t known = find_monomial(tab, atoms, n);
+    if (known != NO_MONOMIAL) return known;
     Monomial fresh = {.n_atoms = n, .atoms = arena_copy(tab->arena, atoms, n * sizeof *atoms)};
     vec_push(tab->arena, &tab->monomials, fresh);
     return tab->monomials.n - 1;
@@ -125,8 +133,6 @@ static void sum_normalise(Sum *sum) {
 
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor);
 static Range sum_range(DimTab *tab, Sum *sum, bool keeps);
-
-#define NO_MONOMIAL UINT32_MAX
 
 enum { MAX_DIVISIONS = 4 };
 
@@ -221,15 +227,22 @@ static DimId find_sum(const DimTab *tab, const Sum *sum, uint64_t *hash) {
     return DIM_NONE;
 }
 
-/* The monomial without one of its atoms; false if it does not have the atom. */
-static bool without_atom(DimTab *tab, uint32_t monomial, uint32_t atom, uint32_t *rest) {
-    const Monomial m = tab->monomials.data[monomial];
+/* Adds coefficient * (the monomial without one of its atoms). False if it does not have the atom,
+ * or if the rest is no monomial yet and the table does not keep it. */
+static bool add_without(DimTab *tab, Sum *sum, const Term *term, uint32_t atom, bool keeps) {
+    const Monomial m = tab->monomials.data[term->monomial];
     uint32_t *atoms = arena_copy(tab->arena, m.atoms, m.n_atoms * sizeof *atoms), at = 0;
     while (at < m.n_atoms && atoms[at] != atom) at++;
     if (at == m.n_atoms) return false;
     for (uint32_t i = at + 1; i < m.n_atoms; i++) atoms[i - 1] = atoms[i];
-    *rest = m.n_atoms > 1 ? intern_monomial(tab, atoms, m.n_atoms - 1) : NO_MONOMIAL;
-    return true;
+    if (m.n_atoms == 1) {
+        sum_add_const(sum, term->coefficient);
+        return true;
+    }
+    uint32_t rest = keeps ? intern_monomial(tab, atoms, m.n_atoms - 1)
+                          : find_monomial(tab, atoms, m.n_atoms - 1);
+    if (rest != NO_MONOMIAL) sum_add(tab, sum, term->coefficient, rest);
+    return rest != NO_MONOMIAL;
 }
 
 static bool has_quotient(const DimTab *tab, const Sum *sum) {
@@ -250,14 +263,8 @@ static void tighten_by_factor(DimTab *tab, const Sum *sum, bool keeps, Range *ra
     for (uint32_t a = 0; a < first.n_atoms; a++) {
         Sum rest = {0};
         bool is_shared = true;
-        for (uint32_t i = 0; i < sum->terms.n && is_shared; i++) {
-            uint32_t monomial;
-            is_shared = without_atom(tab, sum->terms.data[i].monomial, first.atoms[a], &monomial);
-            if (is_shared && monomial == NO_MONOMIAL)
-                rest.constant = sum->terms.data[i].coefficient;
-            else if (is_shared)
-                sum_add(tab, &rest, sum->terms.data[i].coefficient, monomial);
-        }
+        for (uint32_t i = 0; i < sum->terms.n && is_shared; i++)
+            is_shared = add_without(tab, &rest, &sum->terms.data[i], first.atoms[a], keeps);
         if (!is_shared) continue;
         Range product = sum_range(tab, &rest, keeps);
         if (!product.failed)
