@@ -1,7 +1,6 @@
 /* Arenas as lists of blocks. Builds with the address sanitizer poison the memory that a rewind
  * gives up, so an access through a stale pointer fails. Other builds keep the largest block for
  * reuse. */
-#define _DEFAULT_SOURCE
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -10,12 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <sanitizer/asan_interface.h> /* its macros do nothing without the sanitizer */
 
 enum { FIRST_BLOCK_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
-static const uintptr_t HUGE_PAGE_BYTES = 2 << 20, LARGE_BLOCK_BYTES = 8 << 20;
 
 typedef struct Block {
     struct Block *next;
@@ -36,24 +33,9 @@ static void fail(const Escape *escape_const, EscapeReason reason) {
     longjmp(escape->jump, (int)reason);
 }
 
-/* Asks for huge pages in a large block: with pages of 4 KiB the kernel's page faults take a sixth
- * of the time of a compilation that takes hundreds of MiB. A system without them ignores this. */
-static void use_huge_pages(void *begin, size_t n_bytes) {
-#ifdef MADV_HUGEPAGE
-    uintptr_t first = ((uintptr_t)begin + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
-    uintptr_t end = ((uintptr_t)begin + n_bytes) & ~(HUGE_PAGE_BYTES - 1);
-    if (n_bytes >= LARGE_BLOCK_BYTES) madvise((void *)first, end - first, MADV_HUGEPAGE);
-#else
-    (void)begin;
-    (void)n_bytes;
-#endif
-}
-
 static Block *block_new(size_t capacity) {
     Block *block = malloc(sizeof(Block) + capacity);
-    if (!block) return NULL;
-    use_huge_pages(block, sizeof(Block) + capacity);
-    *block = (Block){.capacity = capacity};
+    if (block) *block = (Block){.capacity = capacity};
     return block;
 }
 
