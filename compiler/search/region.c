@@ -9,11 +9,12 @@
 
 /* Which kernels have candidates. */
 
-static double most_reduced(const Searcher *c, const Kernel *kernel) {
-    double most = 0;
+/* The largest value of the dim at the points that count. */
+static double most(const Searcher *c, DimId dim) {
+    double greatest = 0;
     for (uint32_t i = 0; i < c->points.n; i++)
-        most = fmax(most, dim_number(c->graph->dims, kernel_n_reduced(kernel), c->points.dims[i]));
-    return most;
+        greatest = fmax(greatest, dim_number(c->graph->dims, dim, c->points.dims[i]));
+    return greatest;
 }
 
 /* Several passes that each read long rows again, or passes over columns by few blocks. Storing
@@ -23,7 +24,7 @@ static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
     bool is_row = form->reduces_rows, is_column = form->reduces_columns;
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     int least = is_column ? SEARCH_LONG_COLUMN : c->target->has->blocks ? SEARCH_LONG_ROW : 0;
-    return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
+    return (is_row || is_column) && is_whole && most(c, kernel_n_reduced(kernel)) > least;
 }
 
 /* The arguments (bit set) from which the value is computed in its stage. */
@@ -277,13 +278,6 @@ static bool repeats_views(const Searcher *c, const Kernel *kernel) {
     return any;
 }
 
-static double most_rows(const Searcher *c, const Kernel *kernel) {
-    double most = 0;
-    for (uint32_t i = 0; i < c->points.n; i++)
-        most = fmax(most, dim_number(c->graph->dims, kernel_n_rows(kernel), c->points.dims[i]));
-    return most;
-}
-
 /* Whether few threads of a GPU, one for each result of segments, gather long runs. */
 static bool gathers_segments(const Searcher *c, const Kernel *kernel) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -293,7 +287,8 @@ static bool gathers_segments(const Searcher *c, const Kernel *kernel) {
         any = any || (s->kind == SCALAR_LOAD && index_is_gathered(tab, s->index));
     }
     return any && form_info(kernel->form)->divides && c->target->has->blocks &&
-           most_reduced(c, kernel) > SEARCH_LONG_ROW && most_rows(c, kernel) < SEARCH_FEW_RESULTS;
+           most(c, kernel_n_reduced(kernel)) > SEARCH_LONG_ROW &&
+           most(c, kernel_n_rows(kernel)) < SEARCH_FEW_RESULTS;
 }
 
 NodeId search_main_node(const Kernel *kernel) {

@@ -216,9 +216,9 @@ def gaussian_nll_loss(x, target, var, full=false, eps=1e-6, reduction="mean") {
   return cast(reduced(loss + 0.91893853320467274178 if full else loss, reduction), dtype(x))
 }
 
-# target * (log(target) - x), of log-probabilities `x`; 0 where the target is 0,
-# and NaN where it is negative. With `log_target` the target is
-# logarithms too. With `reduction="batchmean"` the sum over all axes but the first, and their mean.
+# target * (log(target) - x), of log-probabilities `x`; 0 where the target is 0, and NaN where the target is negative.
+# With `log_target` the target is logarithms too. With `reduction="batchmean"` the sum over all axes but the first, and
+# their mean.
 def kl_div(x, target, reduction="mean", log_target=false) {
   t = cast(target, compute(x))
   d = exp(t) * (t - cast(x, compute(x))) if log_target else none

@@ -9,9 +9,9 @@ def logsumexp(x, axis=-1, keep=false) {
   return cast(s + reshape(top, s.shape), dtype(x))
 }
 
-# The variance, in two passes: the mean first, then the squares of what is left, over n - `correction`, or 0 if
-# that is less. The default is not PyTorch's: `correction=0` is the variance of a population, as NumPy has it. Write `correction=1` for
-# PyTorch's `var(x)`, which estimates it from a sample.
+# The variance: the sum of the squared differences from the mean, divided by n - `correction`, or by 0 where that is
+# negative. The mean is computed in a pass of its own. The default is not PyTorch's: `correction=0` is the variance of a
+# population, as NumPy has it. Write `correction=1` for PyTorch's `var(x)`, which estimates it from a sample.
 def var(x, axis=none, keep=false, correction=0) {
   z = cast(x, compute(x))
   d = z - mean(z, axis=axis, keep=true)

@@ -106,10 +106,8 @@ Test(online_walk, values_beside_rows_that_may_be_0) {
         "  y = softmax2_matmul(w, v, out=f32)\n}\n";
     write_file("a.g", source, strlen(source));
     setenv("LD_LIBRARY_PATH", "build/emulator", 1);
-    for (const char *const *size = (const char *const[]){"0", "7", NULL}; *size; size++) {
-        char line[100];
-        snprintf(line, sizeof line,
-                 "verify @a.g --device=cuda --target=sm_90a --data=random --dim=T=%s", *size);
-        expect(line, 0, "1 comparison agrees");
-    }
+    expect("verify @a.g --device=cuda --target=sm_90a --data=random --dim=T=0", 0,
+           "1 comparison agrees");
+    expect("verify @a.g --device=cuda --target=sm_90a --data=random --dim=T=7", 0,
+           "1 comparison agrees");
 }

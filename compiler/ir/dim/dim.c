@@ -231,9 +231,10 @@ static DimId find_sum(const DimTab *tab, const Sum *sum, uint64_t *hash) {
  * or if the rest is no monomial yet and the table does not keep it. */
 static bool add_without(DimTab *tab, Sum *sum, const Term *term, uint32_t atom, bool keeps) {
     const Monomial m = tab->monomials.data[term->monomial];
-    uint32_t *atoms = arena_copy(tab->arena, m.atoms, m.n_atoms * sizeof *atoms), at = 0;
-    while (at < m.n_atoms && atoms[at] != atom) at++;
+    uint32_t at = 0;
+    while (at < m.n_atoms && m.atoms[at] != atom) at++;
     if (at == m.n_atoms) return false;
+    uint32_t *atoms = arena_copy(tab->arena, m.atoms, m.n_atoms * sizeof *atoms);
     for (uint32_t i = at + 1; i < m.n_atoms; i++) atoms[i - 1] = atoms[i];
     if (m.n_atoms == 1) {
         sum_add_const(sum, term->coefficient);
